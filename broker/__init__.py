@@ -1,0 +1,1 @@
+"""The broker: the async shell around protocol, storage and config."""

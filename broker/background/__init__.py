@@ -1,0 +1,1 @@
+"""Background work, one kind a module."""

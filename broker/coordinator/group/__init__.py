@@ -1,0 +1,1 @@
+"""Group kinds and their offsets."""

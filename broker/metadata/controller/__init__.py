@@ -1,0 +1,1 @@
+"""Commands on the cluster: command to records, pure; and the one that runs them."""

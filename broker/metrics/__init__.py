@@ -1,0 +1,1 @@
+"""The metrics catalog and how it is exported."""

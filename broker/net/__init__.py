@@ -1,0 +1,1 @@
+"""Listeners, connections and the outbox: the only code that touches sockets."""

@@ -1,0 +1,1 @@
+"""Partitions hosted here: leadership, append, read and parked requests."""

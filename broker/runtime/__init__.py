@@ -1,0 +1,1 @@
+"""Owned tasks, the timer queue and thread pools."""

@@ -1,0 +1,1 @@
+"""Configuration: one table of keys and what derives from it."""

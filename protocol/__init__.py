@@ -1,0 +1,1 @@
+"""The Kafka wire protocol, sans-io: bytes in, messages out and back."""

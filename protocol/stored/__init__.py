@@ -1,0 +1,1 @@
+"""Schemas kept in logs and files, never sent as requests."""

@@ -1,0 +1,1 @@
+"""Kafka's log on disk: synchronous, over an injected file system and clock."""

@@ -1,0 +1,1 @@
+"""Small text files Kafka keeps in log directories."""

@@ -1,0 +1,1 @@
+"""One segment and its files."""
