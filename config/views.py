@@ -1,0 +1,216 @@
+"""Typed views: frozen values that the other rooms read instead of asking for keys by name.
+
+Each view is built once from a Resolver and is a plain value afterwards: equal fields, equal views. A field bears its key's name with
+dots turned into underscores; the views of one theme drop the theme's prefix. Numbers keep Kafka's own conventions (-1 = unlimited,
+2^63-1 = never), so comparisons in the storage code read as in the specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+NO_DECOMPRESSED_LIMIT = INT_MAX - 8
+"""The default of max.decompressed.message.bytes; it counts as no limit at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Every tunable of one partition log: topic override, else broker synonym, else default."""
+
+    # Segments and their indexes.
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 604_800_000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    file_delete_delay_ms: int = 60_000
+    preallocate: bool = False
+    # Durability.
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    flush_on_append: bool = False
+    validate_on_open: bool = True
+    # Retention: any negative value is "unlimited".
+    retention_ms: int = 604_800_000
+    retention_bytes: int = -1
+    # What an append accepts and how it is stored.
+    max_message_bytes: int = 1_048_588
+    max_decompressed_message_bytes: int = NO_DECOMPRESSED_LIMIT
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = 3_600_000
+    # Cleaning.
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = 86_400_000
+    # Replication.
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    # Tiering: -2 means "as the total retention".
+    remote_storage_enable: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    # Scheduled delivery.
+    delivery_mode: str = "immediate"
+    delivery_max_delay_ms: int = 604_800_000
+    delivery_schedule_monotonic: bool = False
+    delivery_clock_uncertainty_ms: int = 250
+    # How files are read and written; broker only, fixed until a restart.
+    read_buffer_cap_bytes: int = 4 * 1024 * 1024
+    read_ahead_max_bytes: int = 4 * 1024 * 1024
+    timestamp_scan_window_bytes: int = 64 * 1024
+    tail_cache_bytes: int = 8 * 1024 * 1024
+    writeback_window_bytes: int = 8 * 1024 * 1024
+    page_cache_budget_bytes: int = -1
+
+    @property
+    def is_delete(self) -> bool:
+        """Tell whether time and size retention apply."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def is_compact(self) -> bool:
+        """Tell whether the log is compacted, which also makes keys mandatory."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Tell whether the broker's clock stamps every batch."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def max_segment_ms(self) -> int:
+        """Return the age at which a segment rolls: a compaction bound shortens it, so that dirty data can reach the cleaner."""
+        if self.is_compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    def compression_level(self, codec: str) -> int | None:
+        """Return the level the broker encodes with, or None for codecs that have no levels."""
+        if codec == "gzip":
+            return self.compression_gzip_level
+        if codec == "lz4":
+            return self.compression_lz4_level
+        if codec == "zstd":
+            return self.compression_zstd_level
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerConfig:
+    """What the compaction workers share."""
+
+    enable: bool = True
+    threads: int = 1
+    dedupe_buffer_size: int = 134_217_728
+    io_buffer_size: int = 524_288
+    io_buffer_load_factor: float = 0.9
+    io_max_bytes_per_second: float = float("inf")
+    backoff_ms: int = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerConfig:
+    """Periods and limits of the work done across all logs of a broker."""
+
+    retention_check_interval_ms: int = 300_000
+    flush_scheduler_interval_ms: int = LONG_MAX
+    flush_offset_checkpoint_interval_ms: int = 60_000
+    flush_start_offset_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    initial_task_delay_ms: int = 30_000
+    recovery_threads_per_data_dir: int = 2
+    dir_failure_timeout_ms: int = 30_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    transactional_id_expiration_ms: int = 604_800_000
+    max_transaction_timeout_ms: int = 900_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """One listener: where we accept and what clients are told to connect to."""
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """Sockets, frames and connection limits."""
+
+    listeners: tuple[ListenerConfig, ...] = (ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),)
+    inter_broker_listener_name: str = "PLAINTEXT"
+    socket_request_max_bytes: int = 104_857_600
+    socket_send_buffer_bytes: int = 102_400
+    socket_receive_buffer_bytes: int = 102_400
+    socket_listen_backlog_size: int = 50
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = INT_MAX
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: tuple[tuple[str, int], ...] = ()
+    max_connection_creation_rate: int = INT_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Identity, directories and the broker-wide rules of topics and requests."""
+
+    node_id: int = 1
+    rack: str | None = None
+    log_dirs: tuple[str, ...] = ()
+    metadata_log_dir: str = ""
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    message_max_bytes: int = 1_048_588
+    fetch_max_bytes: int = 57_671_680
+    max_incremental_fetch_session_cache_slots: int = 1_000
+    max_request_partition_size_limit: int = 2_000
+    request_timeout_ms: int = 30_000
+    controlled_shutdown_enable: bool = True
+    metadata_log_segment_bytes: int = 1024 * 1024 * 1024
+    metadata_log_segment_ms: int = 604_800_000
+    metadata_max_retention_bytes: int = 104_857_600
+    metadata_max_retention_ms: int = 604_800_000
+    metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000
+    unstable_api_versions_enable: bool = False
+    http_listener: tuple[str, int] | None = ("127.0.0.1", 9404)
+    shutdown_timeout_ms: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Consumer groups and the offsets topic."""
+
+    initial_rebalance_delay_ms: int = 3_000
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    max_size: int = INT_MAX
+    offset_metadata_max_bytes: int = 4_096
+    offset_commit_timeout_ms: int = 5_000
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_replication_factor: int = 3
+    offsets_topic_segment_bytes: int = 104_857_600
+    offsets_topic_compression_codec: int = 0
+    offsets_load_buffer_size: int = 5_242_880
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
