@@ -1,0 +1,54 @@
+"""What a request handler is: its route, and what it is told beside the request.
+
+A handler is `async (request, context) -> response | None`. The connection drives it itself: one that never suspends
+runs inline, without a task. Views into the request (`records`) are valid until the handler's first suspension;
+whoever needs them longer copies them before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from config.views import ListenerConfig
+from protocol.api_keys import ApiKey
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """Who asked, over which listener, and in which version."""
+
+    connection_id: int
+    listener: ListenerConfig
+    client_host: str
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+    principal: str = "User:ANONYMOUS"
+    close_after: bool = False
+    """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
+
+
+Handler = Callable[[Any, RequestContext], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One API as it is served: the advertised range, the served range, and the handler.
+
+    `served_from` differs from `min_version` for Produce alone: versions 0 to 2 are advertised, since librdkafka before
+    2.11.1 reads codec support from the minimum, and refused when used.
+    """
+
+    api_key: ApiKey
+    min_version: int
+    max_version: int
+    handler: Handler
+    served_from: int = -1
+
+    def serves(self, version: int) -> bool:
+        """Tell whether a request of this version is executed."""
+        first = self.min_version if self.served_from < 0 else self.served_from
+        return first <= version <= self.max_version

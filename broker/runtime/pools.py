@@ -1,0 +1,45 @@
+"""Threads for what would make the loop wait: one small I/O pool a log directory, one CPU pool.
+
+Threads receive file descriptors, paths, offsets and bytes and return values; state belongs to the loop thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+IO_THREADS_PER_DIR = 4
+"""Enough for a flush, a checkpoint and two cold reads at once; more only queue up in the disk."""
+
+
+class Pools:
+    """Runs blocking calls beside the loop; threads are started when first used."""
+
+    def __init__(self) -> None:
+        self._io: dict[str, ThreadPoolExecutor] = {}
+        self._cpu: ThreadPoolExecutor | None = None
+
+    async def io(self, log_dir: str, call: Callable[[], T]) -> T:
+        """Run a call that waits for the disk of `log_dir`."""
+        pool = self._io.get(log_dir)
+        if pool is None:
+            pool = self._io[log_dir] = ThreadPoolExecutor(IO_THREADS_PER_DIR, thread_name_prefix="io")
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    async def cpu(self, call: Callable[[], T]) -> T:
+        """Run a long computation that drops the GIL (decompression, compression, CRC)."""
+        if self._cpu is None:
+            self._cpu = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="cpu")
+        return await asyncio.get_running_loop().run_in_executor(self._cpu, call)
+
+    def close(self) -> None:
+        """Wait for running calls and end the threads."""
+        for pool in self._io.values():
+            pool.shutdown(wait=True)
+        if self._cpu is not None:
+            self._cpu.shutdown(wait=True)

@@ -1,0 +1,82 @@
+"""Owned tasks: the only place where tasks are born.
+
+Every task has a name and an owner that outlives it. A task that fails is logged by its owner, never lost; an owner
+that closes cancels what still runs and waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class TaskOwner:
+    """Owns tasks from birth to end."""
+
+    def __init__(self, name: str, on_failure: Callable[[BaseException], None] | None = None) -> None:
+        self.name = name
+        self._on_failure = on_failure
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start `work` as a task of this owner."""
+        task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        failure = task.exception()
+        if failure is not None:
+            logger.error("task failed name=%s", task.get_name(), exc_info=failure)
+            if self._on_failure is not None:
+                self._on_failure(failure)
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait until it has ended."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def start_inline(work: Coroutine[Any, Any, Any]) -> tuple[bool, Any]:
+    """Run a coroutine up to its first suspension, without a task.
+
+    Shape: (True, result) when it ended, (False, a coroutine that carries it on, for a task) when it waits. The code up
+    to the first suspension must not ask for the current task: there is none.
+    """
+    try:
+        awaited = work.send(None)
+    except StopIteration as ended:
+        return True, ended.value
+    return False, _carry_on(work, awaited)
+
+
+async def _carry_on(work: Coroutine[Any, Any, Any], awaited: Any) -> Any:
+    return await _resume(work, awaited)
+
+
+@coroutine
+def _resume(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    """Give the task the future `work` already waits for, then whatever it waits for next."""
+    while True:
+        try:
+            value = yield awaited
+        except BaseException as failure:
+            step: Callable[[], Any] = lambda failure=failure: work.throw(failure)  # type: ignore[misc]
+        else:
+            step = lambda value=value: work.send(value)  # type: ignore[misc]
+        try:
+            awaited = step()
+        except StopIteration as ended:
+            return ended.value
