@@ -1,0 +1,333 @@
+"""One socket: receive frames, run one request at a time, send the responses in order.
+
+- Small frames are executed where they lie in a buffer shared by all connections of the loop, so an idle connection owns
+  no buffer. A frame that does not fit is received into its own buffer, grown as its bytes arrive.
+- A request that suspends (long poll, join) parks the connection: what comes behind it is kept, up to a bound, and
+  executed afterwards, never before. Reading goes on meanwhile only to notice that the peer has gone.
+- Nothing new is executed while the socket does not take what was answered already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from broker.net.outbox import Flushed, Outbox, ShortFile, release_region
+from broker.runtime.tasks import TaskOwner
+from config.views import ListenerConfig
+from protocol.errors import ProtocolError
+from protocol.frame import SIZE_BYTES, frame_size
+
+logger = logging.getLogger(__name__)
+
+SHARED_BUFFER_BYTES = 256 * 1024
+OWN_BUFFER_ABOVE_BYTES = SHARED_BUFFER_BYTES // 2
+"""Frames above this get a buffer of their own; what is kept of smaller ones always fits before a full read."""
+FIRST_ALLOCATION_BYTES = 1024 * 1024
+"""A peer may announce 100 MiB and send nothing: more is allocated only as bytes arrive."""
+MAX_REQUESTS_PER_TURN = 256
+"""After so many requests the other connections have their turn."""
+MAX_UNSENT_BYTES = 1024 * 1024
+"""With so much to send, requests that follow in the same read wait."""
+
+
+class CloseConnection(Exception):
+    """Raised by the dispatcher where the protocol's answer is to hang up."""
+
+
+class Dispatcher(Protocol):
+    """Turns a request frame into response pieces."""
+
+    def execute(
+        self, frame: memoryview, connection: Connection
+    ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]]]:
+        """Run one request: (True, pieces) or (False, a coroutine that gives the pieces when the request has waited).
+
+        Raises: ProtocolError for malformed bytes, CloseConnection.
+        """
+
+
+class Shared:
+    """What all connections of one loop share."""
+
+    __slots__ = ("buffer", "dispatcher", "load_cold", "loop", "max_frame_bytes", "on_close", "tasks")
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        tasks: TaskOwner,
+        max_frame_bytes: int,
+        load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
+        on_close: Callable[[Connection], None],
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
+        self.dispatcher = dispatcher
+        self.tasks = tasks
+        self.max_frame_bytes = max_frame_bytes
+        self.load_cold = load_cold
+        self.on_close = on_close
+
+
+class Connection:
+    """A client connection from accept to close."""
+
+    __slots__ = (
+        "_kept",
+        "_outbox",
+        "_own",
+        "_own_filled",
+        "_own_size",
+        "_reading",
+        "_shared",
+        "_socket",
+        "_stopping",
+        "_waiting",
+        "client_host",
+        "closed",
+        "id",
+        "last_active",
+        "listener",
+    )
+
+    def __init__(
+        self, shared: Shared, sock: socket.socket, listener: ListenerConfig, client_host: str, connection_id: int
+    ) -> None:
+        self._shared = shared
+        self._socket = sock
+        self.listener = listener
+        self.client_host = client_host
+        self.id = connection_id
+        self._outbox = Outbox(sock)
+        self._kept: bytes | bytearray = b""  # bytes received and not executed yet
+        self._own: bytearray | None = None  # the frame that is too large for the shared buffer
+        self._own_filled = 0
+        self._own_size = 0
+        self._waiting: asyncio.Task[Any] | None = None  # the parked request, or the load of a cold region
+        self._reading = False
+        self._stopping = False
+        self.closed = False
+        self.last_active = shared.loop.time()
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._read(True)
+
+    def is_busy(self) -> bool:
+        """Tell whether a request is being executed or its response is not out yet."""
+        return self._waiting is not None or bool(self._outbox)
+
+    def stop(self) -> None:
+        """Take no further request; close as soon as the current one has been answered."""
+        self._stopping = True
+        if not self.is_busy():
+            self.close()
+
+    # --- receiving ---
+
+    def _read(self, wanted: bool) -> None:
+        if wanted is self._reading or self.closed:
+            return
+        self._reading = wanted
+        if wanted:
+            self._shared.loop.add_reader(self._socket, self._on_readable)
+        else:
+            self._shared.loop.remove_reader(self._socket)
+
+    def _on_readable(self) -> None:
+        shared = self._shared
+        kept = self._kept
+        own = self._own
+        try:
+            if own is not None:
+                count = self._socket.recv_into(memoryview(own)[self._own_filled :])
+            else:
+                count = self._socket.recv_into(shared.buffer[len(kept) :] if kept else shared.buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if not count:
+            self.close()
+            return
+        self.last_active = shared.loop.time()
+        if own is not None:
+            self._own_filled += count
+            self._continue_own(own)
+            return
+        end = count
+        if kept:
+            shared.buffer[: len(kept)] = kept
+            end += len(kept)
+        if self._waiting is not None:
+            self._kept = bytes(shared.buffer[:end])
+            if end >= OWN_BUFFER_ABOVE_BYTES:
+                self._read(False)
+            return
+        self._kept = b""
+        self._run(shared.buffer, end)
+
+    def _continue_own(self, own: bytearray) -> None:
+        if self._own_filled == self._own_size:
+            self._own = None
+            self._run_frame(memoryview(own))
+            self._after_turn()
+        elif self._own_filled == len(own):
+            own.extend(bytes(min(len(own), self._own_size - len(own))))
+
+    # --- executing ---
+
+    def _run(self, buffer: memoryview, end: int) -> None:
+        """Execute the frames in buffer[:end]; keep what cannot be executed now."""
+        position = 0
+        turns = MAX_REQUESTS_PER_TURN
+        limit = self._shared.max_frame_bytes
+        while end - position >= SIZE_BYTES and turns and self._may_execute():
+            try:
+                size = frame_size(buffer, position, limit)
+            except ProtocolError as malformed:
+                self._hang_up(malformed)
+                return
+            start = position + SIZE_BYTES
+            if start + size > end:
+                if size > OWN_BUFFER_ABOVE_BYTES:
+                    self._begin_own(buffer[start:end], size)
+                    position = end
+                break
+            position = start + size
+            self._run_frame(buffer[start:position])
+            turns -= 1
+        if self.closed:
+            return
+        if position < end:
+            self._kept = bytes(buffer[position:end])
+            if not turns:
+                self._shared.loop.call_soon(self._run_kept)
+        self._after_turn()
+
+    def _may_execute(self) -> bool:
+        if self.closed or self._waiting is not None or self._stopping:
+            return False
+        return self._outbox.size_bytes < MAX_UNSENT_BYTES or self._flush()
+
+    def _begin_own(self, received: memoryview, size: int) -> None:
+        own = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(received))))
+        own[: len(received)] = received
+        self._own = own
+        self._own_filled = len(received)
+        self._own_size = size
+
+    def _run_frame(self, frame: memoryview) -> None:
+        try:
+            done, outcome = self._shared.dispatcher.execute(frame, self)
+        except (ProtocolError, CloseConnection) as reason:
+            self._flush()  # answers to the requests before this one are still owed
+            self._hang_up(reason)
+            return
+        if done:
+            self._outbox.add(outcome)  # type: ignore[arg-type]
+        else:
+            self._waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(outcome))  # type: ignore[arg-type]
+
+    async def _finish(self, work: Coroutine[Any, Any, list[Any]]) -> None:
+        """Wait for a parked request and answer it."""
+        try:
+            pieces = await work
+        except (ProtocolError, CloseConnection) as reason:
+            self._waiting = None
+            self._hang_up(reason)
+            return
+        self._waiting = None
+        if self.closed:
+            for piece in pieces:
+                release_region(piece)
+            return
+        self._outbox.add(pieces)
+        self._resume()
+
+    def _resume(self) -> None:
+        """Go on with what was kept, then with the socket."""
+        if self._kept:
+            self._run_kept()
+        else:
+            self._after_turn()
+
+    def _run_kept(self) -> None:
+        kept = self._kept
+        if self.closed or not kept or not self._may_execute():
+            return
+        self._kept = b""
+        self._run(memoryview(kept), len(kept))
+
+    def _after_turn(self) -> None:
+        """Send what was answered; read on when nothing is in the way."""
+        if self.closed or not self._flush():
+            return
+        if self._stopping and self._waiting is None:
+            self.close()
+            return
+        self._read(len(self._kept) < OWN_BUFFER_ABOVE_BYTES)
+
+    # --- sending ---
+
+    def _flush(self) -> bool:
+        """Send; True when everything is out. Otherwise reading has stopped and goes on by itself later."""
+        if not self._outbox:
+            return True
+        try:
+            state = self._outbox.flush()
+        except (ShortFile, OSError) as failure:
+            self._hang_up(failure)
+            return False
+        if state is Flushed.DRAINED:
+            return True
+        self._read(False)
+        if state is Flushed.SOCKET_FULL:
+            self._shared.loop.add_writer(self._socket, self._on_writable)
+        elif self._waiting is None:
+            self._waiting = self._shared.tasks.spawn(f"load-{self.id}", self._load_cold())
+        return False
+
+    def _on_writable(self) -> None:
+        self._shared.loop.remove_writer(self._socket)
+        self.last_active = self._shared.loop.time()
+        if self._flush():
+            self._resume()
+
+    async def _load_cold(self) -> None:
+        try:
+            await self._shared.load_cold(*self._outbox.cold_range())
+        except OSError as failure:
+            self._waiting = None
+            self._hang_up(failure)
+            return
+        self._waiting = None
+        if not self.closed:
+            self._outbox.loaded()
+            if self._flush():
+                self._resume()
+
+    # --- closing ---
+
+    def _hang_up(self, reason: Exception) -> None:
+        logger.debug("closing connection id=%d peer=%s reason=%s", self.id, self.client_host, reason)
+        self.close()
+
+    def close(self) -> None:
+        """Close at once: drop what is unsent, give up the parked request."""
+        if self.closed:
+            return
+        self.closed = True
+        loop = self._shared.loop
+        loop.remove_reader(self._socket)
+        loop.remove_writer(self._socket)
+        self._socket.close()
+        self._outbox.drop()
+        self._own = None
+        self._kept = b""
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._shared.on_close(self)

@@ -1,0 +1,150 @@
+"""Accept connections: one listening socket per listener, with the limits on how many may be open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from broker.net.connection import Connection, Dispatcher, Shared
+from broker.runtime.scheduler import Scheduler
+from broker.runtime.tasks import TaskOwner
+from config.views import ListenerConfig, NetworkConfig
+
+logger = logging.getLogger(__name__)
+
+ACCEPTS_PER_TURN = 64
+ACCEPT_PAUSE_MS = 100
+"""How long accepting rests when the process is out of file descriptors."""
+
+
+class Listeners:
+    """All listening sockets and the connections that came through them."""
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        dispatcher: Dispatcher,
+        scheduler: Scheduler,
+        load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._config = config
+        self._scheduler = scheduler
+        self._loop = asyncio.get_running_loop()
+        self._tasks = TaskOwner("connections")
+        self._shared = Shared(dispatcher, self._tasks, config.socket_request_max_bytes, load_cold, self._closed)
+        self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
+        self._connections: dict[int, Connection] = {}
+        self._per_host: Counter[str] = Counter()
+        self._limits_per_host = dict(config.max_connections_per_ip_overrides)
+        self._accepted = 0
+        self._drained: asyncio.Future[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """Connections open now."""
+        return len(self._connections)
+
+    @property
+    def accepted_count(self) -> int:
+        """Connections accepted since the start."""
+        return self._accepted
+
+    def bind(self) -> tuple[ListenerConfig, ...]:
+        """Bind every listener without accepting yet; a port 0 becomes the bound one, also where it is advertised."""
+        for listener in self._config.listeners:
+            family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setblocking(False)
+            try:
+                sock.bind((listener.host, listener.port))
+            except OSError as refused:
+                sock.close()
+                raise OSError(
+                    refused.errno, f"listener {listener.name} cannot bind {listener.host}:{listener.port}: {refused}"
+                ) from refused
+            port = sock.getsockname()[1]
+            advertised_port = listener.advertised_port or port
+            self._sockets.append((sock, replace(listener, port=port, advertised_port=advertised_port)))
+        return tuple(listener for _, listener in self._sockets)
+
+    def open(self) -> None:
+        """Listen and accept."""
+        for sock, listener in self._sockets:
+            sock.listen(max(self._config.socket_listen_backlog_size, 1024))
+            self._loop.add_reader(sock, self._accept, sock, listener)
+        max_idle_ms = self._config.connections_max_idle_ms
+        if max_idle_ms >= 0:
+            self._scheduler.every("idle-connections", min(60_000, max(100, max_idle_ms // 4)), self._close_idle)
+
+    def _accept(self, sock: socket.socket, listener: ListenerConfig) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                peer, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as failure:
+                logger.error("accept failed listener=%s reason=%s", listener.name, failure)
+                self._loop.remove_reader(sock)
+                self._scheduler.call_later(ACCEPT_PAUSE_MS, self._accept_again, sock, listener)
+                return
+            host = address[0]
+            if not self._admits(host):
+                logger.warning("connection refused, limit reached listener=%s peer=%s", listener.name, host)
+                peer.close()
+                continue
+            peer.setblocking(False)
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._accepted += 1
+            connection = Connection(self._shared, peer, listener, host, self._accepted)
+            self._connections[connection.id] = connection
+            self._per_host[host] += 1
+            connection.start()
+
+    def _accept_again(self, sock: socket.socket, listener: ListenerConfig) -> None:
+        if sock.fileno() >= 0:
+            self._loop.add_reader(sock, self._accept, sock, listener)
+
+    def _admits(self, host: str) -> bool:
+        if len(self._connections) >= self._config.max_connections:
+            return False
+        return self._per_host[host] < self._limits_per_host.get(host, self._config.max_connections_per_ip)
+
+    def _close_idle(self) -> None:
+        """Close connections without traffic; one with a request in progress is not idle."""
+        oldest = self._loop.time() - self._config.connections_max_idle_ms / 1000
+        for connection in tuple(self._connections.values()):
+            if connection.last_active <= oldest and not connection.is_busy():
+                connection.close()
+
+    def _closed(self, connection: Connection) -> None:
+        del self._connections[connection.id]
+        host = connection.client_host
+        self._per_host[host] -= 1
+        if not self._per_host[host]:
+            del self._per_host[host]
+        if not self._connections and self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; open connections go on."""
+        for sock, _ in self._sockets:
+            self._loop.remove_reader(sock)
+            sock.close()
+        self._sockets.clear()
+
+    async def drain(self, timeout_ms: float) -> None:
+        """Let every connection finish its current request, then close what is left after `timeout_ms`."""
+        for connection in tuple(self._connections.values()):
+            connection.stop()
+        if self._connections:
+            self._drained = self._loop.create_future()
+            await asyncio.wait([self._drained], timeout=timeout_ms / 1000)
+        for connection in tuple(self._connections.values()):
+            connection.close()
+        await self._tasks.close()
