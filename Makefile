@@ -1,0 +1,117 @@
+# The verbs of the project. Everything needs only git, make and Python >= 3.11; the JVM checks also need Java and Maven.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME_STAMP := $(VENV)/.runtime-installed
+PROJECT_STAMP := $(VENV)/.project-installed
+DEV_STAMP := $(VENV)/.dev-installed
+CLASSPATH := build/jvm-classpath.txt
+
+# The first interpreter that is new enough; `make PYTHON=/path/to/python3.12 setup` overrides it.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+T ?= tests
+SEED ?=
+PACKAGES := broker protocol storage config
+
+.PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm jvm bench docs docs-check image ci clean
+
+help:
+	@echo "make setup             create $(VENV) from requirements.lock, with the odradek command in it"
+	@echo "make run [ARGS=...]    start the broker in the foreground (127.0.0.1:9092, data in ./data)"
+	@echo "make fmt | lint        format | check format, lint, types and import contracts"
+	@echo "make test              the whole suite but the JVM checks"
+	@echo "make test-one T=...    one file or test, with SEED=... to replay a random one"
+	@echo "make test-crash        SIGKILL under load; make test-conformance: stock Python and C clients"
+	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven)"
+	@echo "make bench | docs | image | ci"
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+# A changed lock gives a new environment, so nothing unpinned survives in it.
+$(RUNTIME_STAMP): requirements.lock
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; say which: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
+		rm -rf $(VENV); \
+		$(PYTHON) -m venv --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; \
+	} || { \
+		rm -rf $(VENV); \
+		echo "$(PYTHON) can neither make a virtual environment with pip in it nor lend its own pip:" \
+			"install its venv package (Debian: python3-venv)" >&2; exit 1; }
+	@$(PIP) install --quiet --no-deps -r requirements.lock
+	@touch $@
+
+# compat mode: one .pth line, so start-up pays for no import hook.
+$(PROJECT_STAMP): $(RUNTIME_STAMP) pyproject.toml
+	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+	@touch $@
+
+$(DEV_STAMP): $(PROJECT_STAMP) requirements-dev.lock
+	@$(PIP) install --quiet --no-deps -r requirements-dev.lock
+	@touch $@
+
+setup: $(PROJECT_STAMP)
+
+dev: $(DEV_STAMP)
+
+run: setup
+	@exec $(BIN)/odradek serve $(ARGS)
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+fmt: dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: dev
+	SEED=$(SEED) $(PYTEST) -m "not jvm" tests
+
+test-one: dev
+	SEED=$(SEED) $(PYTEST) $(T)
+
+test-crash: dev
+	SEED=$(SEED) $(PYTEST) tests/crash
+
+test-conformance: dev
+	$(PYTEST) -m "not jvm" tests/conformance
+
+$(CLASSPATH): tests/jvm/pom.xml
+	@mkdir -p $(@D)
+	@mvn --batch-mode --quiet --file $< dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/$@
+
+jvm: $(CLASSPATH)
+
+test-jvm: dev jvm
+	$(PYTEST) -m jvm tests
+
+bench: dev
+	$(BIN)/python -m tests.bench $(ARGS)
+
+# --- docs and images ------------------------------------------------------------------------------------------------
+
+docs: setup
+	$(BIN)/python -m config.docs > docs/config.md
+
+docs-check: setup
+	@mkdir -p build
+	@$(BIN)/python -m config.docs > build/config.md
+	@diff -u docs/config.md build/config.md
+
+image:
+	docker build --file docker/Dockerfile --tag odradek:dev .
+
+ci: lint docs-check test
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
