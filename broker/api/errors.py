@@ -1,0 +1,57 @@
+"""From exception to Kafka error code: the one table. Handlers never write a code for a failure that was raised.
+
+A class is found by walking its ancestors, nearest first; what has no row is UNKNOWN_SERVER_ERROR and logged with its
+traceback, because then the fault is ours.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from broker.api.route import RequestContext
+from broker.partition import errors as partition
+from protocol.errors import ErrorCode
+from storage import errors as storage
+
+logger = logging.getLogger(__name__)
+
+TABLE: dict[type[BaseException], ErrorCode] = {
+    # storage
+    storage.OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    storage.StorageFailure: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.LogClosed: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.DirLocked: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.CorruptCheckpoint: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.CorruptIndex: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.CorruptSnapshot: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.InconsistentTopicId: ErrorCode.INCONSISTENT_TOPIC_ID,
+    storage.CorruptRecord: ErrorCode.CORRUPT_MESSAGE,
+    storage.RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
+    storage.RecordListTooLarge: ErrorCode.RECORD_LIST_TOO_LARGE,
+    storage.UnsupportedCompression: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    storage.InvalidRecord: ErrorCode.INVALID_RECORD,
+    storage.InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
+    storage.OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    storage.InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
+    storage.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
+    storage.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    # partitions
+    partition.UnknownPartition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    partition.UnknownTopicId: ErrorCode.UNKNOWN_TOPIC_ID,
+    partition.InconsistentTopicIdRequested: ErrorCode.INCONSISTENT_TOPIC_ID,
+    partition.NotLeader: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    partition.FencedLeaderEpoch: ErrorCode.FENCED_LEADER_EPOCH,
+    partition.UnknownLeaderEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
+    partition.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    partition.PartitionOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+}
+
+
+def code_of(failure: BaseException, context: RequestContext) -> ErrorCode:
+    """Give the error code a client is told for `failure`."""
+    for ancestor in type(failure).__mro__:
+        code = TABLE.get(ancestor)
+        if code is not None:
+            return code
+    logger.error("request failed api=%d version=%d", context.api_key, context.api_version, exc_info=failure)
+    return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,0 +1,280 @@
+"""Fetch (key 1). Served: 4 to 18.
+
+- v4 isolation level; v5 log start offsets; v7 sessions; v9 leader epochs; v11 rack; v12 flexible, epoch divergence;
+  v13 topic ids; v16 node endpoints; v17, v18 replica fields we have no use for.
+- Data leave as file regions, never read here. Only whole batches are returned; the reference may cut the last one.
+- The first partition that has data returns its first batch whole, whatever the limits; else a consumer would be stuck
+  on a large batch for ever (KIP-74).
+
+A fetch that finds too little parks until a partition it names has changed or its time is up. Source:
+KafkaApis.handleFetchRequest, DelayedFetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from broker.api.errors import code_of
+from broker.api.fetch_sessions import FIRST_VERSION_WITH_IDS, FetchSessions, Key, Opened, Wanted
+from broker.api.leaders import Leaders
+from broker.api.route import RequestContext, Route
+from broker.metadata.image import ClusterImage
+from broker.partition.errors import InconsistentTopicIdRequested, UnknownPartition, UnknownTopicId
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import READ_COMMITTED, Partition
+from broker.partition.purgatory import Waiter
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from storage.errors import OffsetOutOfRange, StorageFailure
+
+FIRST_VERSION_WITH_STORAGE_ERROR = 6
+FIRST_VERSION_WITH_LEADERS = 12
+FIRST_VERSION_WITH_ENDPOINTS = 16
+
+
+class FetchApi:
+    """Answers consumers."""
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        image: Callable[[], ClusterImage],
+        sessions: FetchSessions,
+        leaders: Leaders,
+        max_bytes: int,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._partitions = partitions
+        self._image = image
+        self._sessions = sessions
+        self._leaders = leaders
+        self._max_bytes = max_bytes
+
+    def routes(self) -> tuple[Route, ...]:
+        """Name what this family serves."""
+        return (Route(ApiKey.FETCH, 4, 18, self.fetch),)
+
+    async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
+        """Read, wait if there is too little, and answer."""
+        opened = self._sessions.open(request, context.api_version)
+        if opened.error:
+            return FetchResponse(error_code=opened.error)
+        reading = _Reading(self, request, context, opened.wanted)
+        try:
+            reading.read_all()
+            if not reading.is_satisfied() and request.max_wait_ms > 0:
+                await self._park(reading, self._loop.time() + request.max_wait_ms / 1000)
+            return self._answer(reading, opened, context)
+        except BaseException:
+            reading.release()
+            raise
+
+    async def _park(self, reading: _Reading, deadline: float) -> None:
+        waiter = Waiter()
+        partitions = [partition for partition in reading.partitions.values() if partition is not None]
+        for partition in partitions:
+            partition.waiters.add(waiter)
+        try:
+            while await waiter.wait(self._loop, deadline):
+                changed = waiter.changed
+                waiter.changed = set()
+                reading.read_again(changed)
+                if reading.is_satisfied():
+                    return
+        finally:
+            for partition in partitions:
+                partition.waiters.discard(waiter)
+
+    def _answer(self, reading: _Reading, opened: Opened, context: RequestContext) -> FetchResponse:
+        session = opened.session
+        is_incremental = session is not None
+        if opened.wants_session:
+            session = self._sessions.create(opened.wanted, context.api_version)
+        topics: list[FetchableTopicResponse] = []
+        last_topic: str | bytes | None = None
+        served: list[Key] = []
+        for key, data in reading.results.items():
+            if session is not None:
+                has_news = opened.wanted[key].has_news(data)
+                if is_incremental and not has_news:
+                    continue
+                if data.records:
+                    served.append(key)
+            if key[0] != last_topic:
+                last_topic = key[0]
+                wanted = opened.wanted[key]
+                topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]))
+            topics[-1].partitions.append(data)
+        if session is not None:
+            session.served(served)
+        response = FetchResponse(session_id=session.id if session is not None else 0, responses=topics)
+        if reading.leader_ids and context.api_version >= FIRST_VERSION_WITH_ENDPOINTS:
+            response.node_endpoints = self._leaders.fill(reading.leader_ids, NodeEndpoint, context)
+        return response
+
+    # --- one partition ---
+
+    def find(self, wanted: Wanted, version: int) -> Partition:
+        """Find the partition a client names. Raises: broker.partition.errors."""
+        if version < FIRST_VERSION_WITH_IDS:
+            return self._partitions.get(wanted.topic, wanted.fetch.partition)
+        topic = self._image().topics_by_id.get(wanted.topic_id)
+        if topic is None:
+            raise UnknownTopicId
+        partition = self._partitions.get(topic.name, wanted.fetch.partition)
+        if partition.topic_id != wanted.topic_id:
+            raise InconsistentTopicIdRequested
+        return partition
+
+    def failure(
+        self, wanted: Wanted, partition: Partition | None, failure: Exception, context: RequestContext
+    ) -> PartitionData:
+        """Describe a partition that cannot be read."""
+        code = code_of(failure, context)
+        if isinstance(failure, StorageFailure) and context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        data = PartitionData(
+            partition_index=wanted.fetch.partition,
+            error_code=code,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            preferred_read_replica=-1,
+            records=b"",
+        )
+        if partition is not None and context.api_version >= FIRST_VERSION_WITH_LEADERS:
+            leader = self._leaders.current(partition.tp.topic, partition.tp.partition, failure)
+            if leader is not None:
+                data.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
+        return data
+
+    @property
+    def max_bytes(self) -> int:
+        """The broker's own limit of one response (fetch.max.bytes)."""
+        return self._max_bytes
+
+
+class _Reading:
+    """The reads of one request: what each partition gave, and whether that is enough."""
+
+    __slots__ = (
+        "_api",
+        "_context",
+        "_found_bytes",
+        "_has_outcome",
+        "_isolation_level",
+        "_max_bytes",
+        "_min_bytes",
+        "_wanted",
+        "leader_ids",
+        "partitions",
+        "results",
+    )
+
+    def __init__(
+        self, api: FetchApi, request: FetchRequest, context: RequestContext, wanted: dict[Key, Wanted]
+    ) -> None:
+        max_bytes = min(request.max_bytes, api.max_bytes)
+        self._api = api
+        self._context = context
+        self._wanted = wanted
+        self._isolation_level = request.isolation_level
+        self._max_bytes = max_bytes
+        self._found_bytes = 0
+        self._min_bytes = min(request.min_bytes, max_bytes)
+        self._has_outcome = not wanted  # an error or divergence: nothing to wait for
+        self.results: dict[Key, PartitionData] = {}
+        self.partitions: dict[Key, Partition | None] = {}
+        self.leader_ids: set[int] = set()
+
+    def is_satisfied(self) -> bool:
+        """Tell whether the answer can go out at once."""
+        return self._has_outcome or self._found_bytes >= self._min_bytes
+
+    def read_all(self) -> None:
+        """Read every partition, in order."""
+        for key, wanted in self._wanted.items():
+            self.results[key] = self._read(key, wanted)
+
+    def read_again(self, changed: set[Partition]) -> None:
+        """Read the partitions that have changed since."""
+        for key, partition in self.partitions.items():
+            if partition in changed:
+                before = self.results[key].records
+                if before:
+                    self._found_bytes -= len(before)
+                    before.release()  # type: ignore[union-attr]
+                self.results[key] = self._read(key, self._wanted[key])
+
+    def _read(self, key: Key, wanted: Wanted) -> PartitionData:
+        partition: Partition | None = None
+        try:
+            partition = self.partitions[key] = self._api.find(wanted, self._context.api_version)
+            if partition.is_deleted:
+                raise UnknownPartition(str(partition.tp))
+            return self._read_log(wanted, partition)
+        except Exception as failure:
+            self._has_outcome = True
+            self.partitions.setdefault(key, None)
+            data = self._api.failure(wanted, partition, failure, self._context)
+            if data.current_leader.leader_id >= 0:
+                self.leader_ids.add(data.current_leader.leader_id)
+            return data
+
+    def _read_log(self, wanted: Wanted, partition: Partition) -> PartitionData:
+        fetch = wanted.fetch
+        partition.ensure_leader(fetch.current_leader_epoch)
+        log = partition.log
+        data = PartitionData(
+            partition_index=fetch.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            preferred_read_replica=-1,
+            records=b"",
+        )
+        if fetch.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
+            if epoch < 0:
+                raise OffsetOutOfRange(fetch.fetch_offset, log.log_start_offset, log.log_end_offset)
+            if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                self._has_outcome = True
+                return data
+        bound = partition.bound(self._isolation_level)
+        found = log.read(
+            fetch.fetch_offset,
+            max_bytes=max(0, min(fetch.partition_max_bytes, self._max_bytes - self._found_bytes)),
+            bound=bound,
+            min_one_batch=not self._found_bytes,
+        )
+        if found.region is not None:
+            data.records = found.region
+            self._found_bytes += len(found.region)
+        if self._isolation_level == READ_COMMITTED:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+                for producer_id, first_offset in (
+                    log.aborted_transactions(fetch.fetch_offset, found.next_offset) if found.region is not None else ()
+                )
+            ]
+        return data
+
+    def release(self) -> None:
+        """Give back every region: the answer will not be sent."""
+        for data in self.results.values():
+            if data.records:
+                data.records.release()  # type: ignore[union-attr]

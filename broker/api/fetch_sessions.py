@@ -1,0 +1,187 @@
+"""Fetch sessions: what a client fetches is remembered, so that it and we only name what changes. Source: KIP-227.
+
+A session belongs to the process, not to a connection; a restart forgets all of them and clients start anew (error 70).
+Bound: max.incremental.fetch.session.cache.slots; when full, a session idle for two minutes or one smaller than the
+newcomer makes room, otherwise the newcomer stays without a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+NO_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = 2**31 - 1
+FIRST_VERSION_WITH_IDS = 13
+EVICTABLE_AFTER_MS = 120_000
+
+Key = tuple[str | bytes, int]
+"""(topic name, or topic id from v13 on; partition)"""
+
+
+class Wanted:
+    """One partition a client wants, and what it was told of it last."""
+
+    __slots__ = ("fetch", "log_start_offset", "high_watermark", "had_error", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, fetch: FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.fetch = fetch
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.had_error = False
+
+    def has_news(self, data: PartitionData) -> bool:
+        """Tell whether an incremental response must name the partition, and remember what it says.
+
+        A partition in error is named every time, and once more when the error has gone.
+        """
+        failed = bool(data.error_code)
+        news = (
+            failed
+            or self.had_error
+            or bool(data.records)
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch.epoch >= 0
+        )
+        self.had_error = failed
+        self.high_watermark = data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return news
+
+
+class Session:
+    """What one client fetches, in the order it is served."""
+
+    __slots__ = ("epoch", "id", "last_used_ms", "uses_ids", "wanted")
+
+    def __init__(self, session_id: int, uses_ids: bool, wanted: dict[Key, Wanted], now_ms: float) -> None:
+        self.id = session_id
+        self.uses_ids = uses_ids
+        self.wanted = wanted
+        self.epoch = 1
+        self.last_used_ms = now_ms
+
+    def update(self, request: FetchRequest) -> None:
+        """Take in the changes an incremental request names."""
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                self.wanted.pop((topic.topic_id if self.uses_ids else topic.topic, partition), None)
+        for key, changed in wanted_of(request, self.uses_ids).items():
+            known = self.wanted.get(key)
+            if known is None:
+                self.wanted[key] = changed
+            else:
+                known.fetch = changed.fetch
+
+    def advance(self) -> None:
+        """Expect the next epoch; after the largest comes 1."""
+        self.epoch = self.epoch + 1 if self.epoch < MAX_EPOCH else 1
+
+    def served(self, keys: Iterable[Key]) -> None:
+        """Move partitions that returned data behind the others, so that a busy one starves nobody."""
+        wanted = self.wanted
+        for key in keys:
+            if key in wanted:
+                wanted[key] = wanted.pop(key)
+
+
+class Opened(NamedTuple):
+    """How a request is to be served: its partitions, and the session they belong to, if any."""
+
+    error: ErrorCode
+    wanted: dict[Key, Wanted]
+    session: Session | None
+    wants_session: bool
+
+
+class FetchSessions:
+    """All sessions of the broker."""
+
+    def __init__(self, slots: int, random_id: Callable[[], int], now_ms: Callable[[], float]) -> None:
+        self._slots = slots
+        self._random_id = random_id
+        self._now_ms = now_ms
+        self._sessions: dict[int, Session] = {}  # least recently used first
+        self.evicted_count = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions in all sessions together."""
+        return sum(len(session.wanted) for session in self._sessions.values())
+
+    def open(self, request: FetchRequest, version: int) -> Opened:
+        """Decide what a request asks for.
+
+        An error is one for the whole request: the client then starts over with a full one.
+        """
+        uses_ids = version >= FIRST_VERSION_WITH_IDS
+        epoch = request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            return Opened(ErrorCode.NONE, wanted_of(request, uses_ids), None, epoch == INITIAL_EPOCH)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return _refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_ids != uses_ids:
+            return _refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        if not session.wanted:
+            del self._sessions[session.id]
+            return Opened(ErrorCode.NONE, {}, None, False)
+        session.advance()
+        self._touch(session)
+        return Opened(ErrorCode.NONE, session.wanted, session, False)
+
+    def create(self, wanted: dict[Key, Wanted], version: int) -> Session | None:
+        """Open a session for a full request, if there is room."""
+        if len(self._sessions) >= self._slots and not self._evict(len(wanted)):
+            return None
+        session_id = self._random_id()
+        while session_id == NO_SESSION_ID or session_id in self._sessions:
+            session_id = self._random_id()
+        session = Session(session_id, version >= FIRST_VERSION_WITH_IDS, wanted, self._now_ms())
+        self._sessions[session_id] = session
+        return session
+
+    def _touch(self, session: Session) -> None:
+        session.last_used_ms = self._now_ms()
+        self._sessions[session.id] = self._sessions.pop(session.id)
+
+    def _evict(self, newcomer_size: int) -> bool:
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if self._now_ms() - oldest.last_used_ms <= EVICTABLE_AFTER_MS:
+            oldest = min(self._sessions.values(), key=lambda session: len(session.wanted))
+            if len(oldest.wanted) >= newcomer_size:
+                return False
+        del self._sessions[oldest.id]
+        self.evicted_count += 1
+        return True
+
+
+def wanted_of(request: FetchRequest, uses_ids: bool) -> dict[Key, Wanted]:
+    """List the partitions a request names, in its order; a partition named twice counts once, as named last."""
+    return {
+        (topic.topic_id if uses_ids else topic.topic, fetch.partition): Wanted(topic.topic, topic.topic_id, fetch)
+        for topic in request.topics
+        for fetch in topic.partitions
+    }
+
+
+def _refused(error: ErrorCode) -> Opened:
+    return Opened(error, {}, None, False)

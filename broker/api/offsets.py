@@ -1,0 +1,133 @@
+"""Offsets by time and by epoch: ListOffsets (key 2, served 1 to 11), OffsetForLeaderEpoch (key 23, served 2 to 4).
+
+- ListOffsets: v2 isolation level; v4 leader epochs; v6 flexible; v7 -3 largest timestamp; v8 -4 earliest local; v9 -5
+  latest tiered; v10 timeout; v11 -6 earliest pending upload. Without a tier -4 is the log start, -5 and -6 are unknown.
+- A timestamp or -3 answers nothing that lies at or beyond the fetchable bound; nothing found is error 0 and -1.
+
+Source: KafkaApis.handleListOffsetRequest, UnifiedLog.fetchOffsetByTimestamp, KIP-320, KIP-734, KIP-1005, KIP-1023.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from broker.api.errors import code_of
+from broker.api.route import RequestContext, Route
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+    OffsetForLeaderPartition,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+SPECIAL_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The request version that introduced each special timestamp."""
+
+DEBUGGING_REPLICA_ID = -2
+"""A consumer that may see up to the log end."""
+
+Found = tuple[int, int, int]
+"""timestamp, offset, leader epoch"""
+NOTHING: Found = (-1, -1, -1)
+
+
+class OffsetsApi:
+    """Answers where in a log something is."""
+
+    def __init__(self, partitions: PartitionManager, pools: Pools) -> None:
+        self._partitions = partitions
+        self._pools = pools
+
+    def routes(self) -> tuple[Route, ...]:
+        """Name what this family serves."""
+        return (
+            Route(ApiKey.LIST_OFFSETS, 1, 11, self.list_offsets),
+            Route(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, self.offset_for_leader_epoch),
+        )
+
+    async def list_offsets(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+        """Find offsets by timestamp."""
+        named = Counter((topic.name, entry.partition_index) for topic in request.topics for entry in topic.partitions)
+        topics = []
+        for topic in request.topics:
+            answers = []
+            for entry in topic.partitions:
+                answer = ListOffsetsPartitionResponse(
+                    partition_index=entry.partition_index, timestamp=-1, offset=-1, leader_epoch=-1
+                )
+                if named[topic.name, entry.partition_index] > 1:
+                    answer.error_code = ErrorCode.INVALID_REQUEST
+                elif entry.timestamp < 0 and SPECIAL_SINCE.get(entry.timestamp, 99) > context.api_version:
+                    answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+                else:
+                    try:
+                        partition = self._partitions.get(topic.name, entry.partition_index)
+                        found = await self._find(partition, entry, request)
+                        answer.timestamp, answer.offset, answer.leader_epoch = found
+                    except Exception as failure:
+                        answer.error_code = code_of(failure, context)
+                answers.append(answer)
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        return ListOffsetsResponse(topics=topics)
+
+    async def _find(self, partition: Partition, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
+        partition.ensure_leader(entry.current_leader_epoch)
+        log = partition.log
+        if request.replica_id == DEBUGGING_REPLICA_ID:
+            bound = log.log_end_offset
+        else:
+            bound = partition.bound(request.isolation_level)
+        timestamp = entry.timestamp
+        if timestamp == LATEST:
+            return -1, bound, partition.leader_epoch
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return -1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return NOTHING
+        search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+        found = await self._pools.io(log.dir_path, search)
+        return found if found is not None and found[1] < bound else NOTHING
+
+    async def offset_for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest, context: RequestContext
+    ) -> OffsetForLeaderEpochResponse:
+        """Give the end offset of leader epochs, by which a consumer notices truncation."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=[self._end_of_epoch(topic.topic, asked, context) for asked in topic.partitions],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    def _end_of_epoch(self, topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+        answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
+        try:
+            partition = self._partitions.get(topic, asked.partition)
+            partition.ensure_leader(asked.current_leader_epoch)
+            answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        except Exception as failure:
+            answer.error_code = code_of(failure, context)
+        return answer

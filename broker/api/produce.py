@@ -1,0 +1,177 @@
+"""Produce (key 0). Served: 3 to 13; 0 to 2 are advertised and refused (see Route).
+
+- v3 magic 2 batches with a transactional id; v5 log start offset; v7 zstd; v8 record errors; v9 flexible; v10 current
+  leader and node endpoints; v11, v12 transaction flows; v13 topic ids.
+- acks=0 answers nothing; a failure there ends the connection, so that the producer asks for metadata anew.
+- Difference from the reference: there are no transactions yet, so no partition is ever part of one, and a transactional
+  batch is answered INVALID_TXN_STATE.
+
+Partitions stand alone: one that fails does not undo its neighbours. Source: KafkaApis.handleProduceRequest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.api.errors import code_of
+from broker.api.leaders import Leaders
+from broker.api.route import RequestContext, Route
+from broker.metadata.image import ClusterImage
+from broker.partition.errors import UnknownTopicId
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from protocol.records.batch import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from storage.errors import InvalidRecord, RecordsRefused
+
+FIRST_VERSION_WITH_IDS = 13
+FIRST_VERSION_WITH_LEADERS = 10
+LEGAL_ACKS = (-1, 0, 1)
+INTERNAL_TOPICS_CLIENT_ID = "__admin_client"
+"""The one client id that may write into internal topics, as in Kafka."""
+
+LOW_ATTRIBUTES_AT = 22
+
+INLINE_COMPRESSED_BYTES = 1024
+"""Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
+
+
+class ProduceApi:
+    """Appends what producers send."""
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        image: Callable[[], ClusterImage],
+        leaders: Leaders,
+        pools: Pools,
+        internal_topics: frozenset[str],
+    ) -> None:
+        self._partitions = partitions
+        self._image = image
+        self._leaders = leaders
+        self._pools = pools
+        self._internal_topics = internal_topics
+
+    def routes(self) -> tuple[Route, ...]:
+        """Name what this family serves."""
+        return (Route(ApiKey.PRODUCE, 0, 13, self.produce, served_from=3),)
+
+    async def produce(self, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+        """Append every batch of the request."""
+        acks = request.acks
+        refusal = self._refuse(request)
+        failed = refusal is not None
+        topics: list[TopicProduceResponse] = []
+        for topic in request.topic_data:
+            name: str | None = topic.name
+            if context.api_version >= FIRST_VERSION_WITH_IDS:
+                found = self._image().topics_by_id.get(topic.topic_id)
+                name = found.name if found is not None else None
+            answers: list[PartitionProduceResponse] = []
+            for data in topic.partition_data:
+                if refusal is not None:
+                    answer = _failed(data.index, refusal)
+                else:
+                    try:
+                        answer = await self._append(name, data, acks, context)
+                    except Exception as failure:
+                        answer = self._failure(name, data.index, failure, context)
+                        failed = True
+                answers.append(answer)
+            topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+        if acks == 0:
+            context.close_after = failed
+            return None
+        response = ProduceResponse(responses=topics)
+        if failed and context.api_version >= FIRST_VERSION_WITH_LEADERS:
+            leaders = {
+                answer.current_leader.leader_id
+                for topic_answer in topics
+                for answer in topic_answer.partition_responses
+                if answer.current_leader.leader_id >= 0
+            }
+            response.node_endpoints = self._leaders.fill(leaders, NodeEndpoint, context)
+        return response
+
+    def _refuse(self, request: ProduceRequest) -> ErrorCode | None:
+        """Give the error that holds for every partition of the request, if there is one."""
+        if request.acks not in LEGAL_ACKS:
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        if request.transactional_id is None:
+            for topic in request.topic_data:
+                for data in topic.partition_data:
+                    if _attributes(data.records) & TRANSACTIONAL_BIT:
+                        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return None
+
+    async def _append(
+        self, topic: str | None, data: PartitionProduceData, acks: int, context: RequestContext
+    ) -> PartitionProduceResponse:
+        if topic is None:
+            raise UnknownTopicId
+        index = data.index
+        partition = self._partitions.find((topic, index))
+        if partition is None:
+            self._partitions.raise_missing(topic, index)
+            raise AssertionError
+        if topic in self._internal_topics and context.client_id != INTERNAL_TOPICS_CLIENT_ID:
+            return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        records = data.records
+        if records is None:
+            raise InvalidRecord("The request has no records for the partition")
+        attributes = _attributes(records)
+        if attributes & TRANSACTIONAL_BIT:
+            return _failed(index, ErrorCode.INVALID_TXN_STATE)
+        if attributes & CODEC_MASK and len(records) > INLINE_COMPRESSED_BYTES:
+            result = await self._append_compressed(partition, bytearray(records), acks, context.api_version)
+        else:
+            result = partition.append(records, acks=acks, request_version=context.api_version)
+        return PartitionProduceResponse(
+            index=index,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+        )
+
+    async def _append_compressed(self, partition: Partition, records: bytearray, acks: int, version: int) -> Any:
+        """Unpack and check beside the loop, then append on it."""
+        validate = partition.prepare_append(memoryview(records), acks=acks, request_version=version)
+        return partition.append_validated(await self._pools.cpu(validate))
+
+    def _failure(
+        self, topic: str | None, index: int, failure: Exception, context: RequestContext
+    ) -> PartitionProduceResponse:
+        answer = _failed(index, code_of(failure, context))
+        answer.error_message = str(failure) or None
+        if isinstance(failure, RecordsRefused):
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
+                for error in failure.record_errors
+            ]
+        leader = self._leaders.current(topic, index, failure)
+        if leader is not None:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
+        return answer
+
+
+def _attributes(records: memoryview | bytes | None) -> int:
+    """Read the low attribute byte of the batch; 0 when there is no complete header (the log refuses that later)."""
+    return records[LOW_ATTRIBUTES_AT] if records is not None and len(records) >= HEADER_SIZE else 0
+
+
+def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)

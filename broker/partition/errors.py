@@ -1,0 +1,44 @@
+"""Failures of the partition room: each says which partition and what this broker knows of it."""
+
+from __future__ import annotations
+
+
+class PartitionError(Exception):
+    """Parent of what can be wrong with a partition as a place to read from or write to."""
+
+
+class UnknownPartition(PartitionError):
+    """No such topic or partition."""
+
+
+class UnknownTopicId(PartitionError):
+    """No topic has this id."""
+
+
+class InconsistentTopicIdRequested(PartitionError):
+    """The topic id of the request is known, but the log belongs to another incarnation."""
+
+
+class NotLeader(PartitionError):
+    """The partition exists, but this broker does not lead it."""
+
+    def __init__(self, leader_id: int, leader_epoch: int) -> None:
+        super().__init__(f"led by broker {leader_id} in epoch {leader_epoch}")
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+
+
+class FencedLeaderEpoch(PartitionError):
+    """The request carries an older leader epoch than ours."""
+
+
+class UnknownLeaderEpoch(PartitionError):
+    """The request carries a newer leader epoch than ours."""
+
+
+class NotEnoughReplicas(PartitionError):
+    """acks=all, and fewer replicas are in sync than min.insync.replicas asks for."""
+
+
+class PartitionOffline(PartitionError):
+    """The log directory of the partition has failed."""

@@ -1,0 +1,118 @@
+"""The partitions hosted here: follows the metadata, creates and deletes logs, finds a partition for a request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from broker.metadata.image import ClusterImage, TopicImage
+from broker.metadata.publishers import Delta
+from broker.partition.errors import PartitionOffline, UnknownPartition
+from broker.partition.partition import Partition
+from config.views import LogConfig
+from storage.dirs.manager import LogManager
+from storage.errors import InconsistentTopicId, StorageFailure
+from storage.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+ConfigFor = Callable[[str, ClusterImage], LogConfig]
+
+
+class PartitionManager:
+    """Hosts partitions; a publisher of the metadata tells it what there is."""
+
+    def __init__(self, logs: LogManager, node_id: int, config_for: ConfigFor) -> None:
+        self._logs = logs
+        self._node_id = node_id
+        self._config_for = config_for
+        self._hosted: dict[tuple[str, int], Partition] = {}
+        self._offline: set[tuple[str, int]] = set()
+        self.find = self._hosted.get  # (topic, partition) → Partition or None; the hot path's door
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._hosted.values())
+
+    def __len__(self) -> int:
+        return len(self._hosted)
+
+    @property
+    def offline_count(self) -> int:
+        """Partitions whose directory has failed."""
+        return len(self._offline)
+
+    def get(self, topic: str, partition: int) -> Partition:
+        """Find a partition. Raises: UnknownPartition, PartitionOffline."""
+        found = self._hosted.get((topic, partition))
+        if found is None:
+            self.raise_missing(topic, partition)
+            raise AssertionError
+        return found
+
+    def raise_missing(self, topic: str, partition: int) -> None:
+        """Say why a partition is not hosted. Raises: PartitionOffline or UnknownPartition."""
+        if (topic, partition) in self._offline:
+            raise PartitionOffline(f"{topic}-{partition}")
+        raise UnknownPartition(f"{topic}-{partition}")
+
+    def publish(self, delta: Delta, image: ClusterImage) -> None:
+        """Bring the hosted partitions in line with a new image."""
+        for topic in delta.deleted_topics:
+            self._delete(topic)
+        for name in delta.changed_topics:
+            topic_image = image.topics_by_name.get(name)
+            if topic_image is not None:
+                self._host(topic_image, image)
+        for name in delta.changed_topic_configs:
+            topic_image = image.topics_by_name.get(name)
+            if topic_image is not None:
+                self._reconfigure(topic_image, image)
+
+    def _host(self, topic: TopicImage, image: ClusterImage) -> None:
+        config: LogConfig | None = None
+        for index, placed in enumerate(topic.partitions):
+            if self._node_id not in placed.replicas:
+                continue
+            tp = TopicPartition(topic.name, index)
+            partition = self._hosted.get(tp)
+            if partition is None:
+                if config is None:
+                    config = self._config_for(topic.name, image)
+                partition = self._open(tp, topic.topic_id, config)
+                if partition is None:
+                    continue
+                self._hosted[tp] = partition
+            partition.follow(placed.leader, placed.leader_epoch, tuple(placed.isr))
+
+    def _open(self, tp: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
+        try:
+            log = self._logs.logs.get(tp)
+            if log is None:
+                log = self._logs.create(tp, topic_id, config)
+            elif log.topic_id is not None and log.topic_id != topic_id:
+                raise InconsistentTopicId(log.path, topic_id, log.topic_id)
+        except (StorageFailure, InconsistentTopicId, OSError) as failure:
+            logger.error("partition offline partition=%s reason=%s", tp, failure)
+            self._offline.add(tp)
+            return None
+        self._offline.discard(tp)
+        log.config = config
+        return Partition(tp, log, self._node_id)
+
+    def _delete(self, topic: TopicImage) -> None:
+        for index in range(len(topic.partitions)):
+            tp = TopicPartition(topic.name, index)
+            self._offline.discard(tp)
+            partition = self._hosted.pop(tp, None)
+            if partition is None:
+                continue
+            partition.is_deleted = True
+            partition.wake()
+            self._logs.delete(tp)
+
+    def _reconfigure(self, topic: TopicImage, image: ClusterImage) -> None:
+        config = self._config_for(topic.name, image)
+        for index in range(len(topic.partitions)):
+            partition = self._hosted.get((topic.name, index))
+            if partition is not None:
+                partition.log.config = config

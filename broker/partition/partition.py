@@ -1,0 +1,102 @@
+"""One partition hosted here: leadership, append, read. The data door into a log.
+
+Invariant: log start ≤ last stable offset ≤ high watermark ≤ log end. While the in-sync set has one member, this broker,
+the high watermark follows the log end as soon as an append has returned (broker.partition.isr decides).
+"""
+
+from __future__ import annotations
+
+from broker.partition.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
+from broker.partition.isr import high_watermark
+from broker.partition.purgatory import Waiter
+from storage.log.append import AppendResult
+from storage.log.partition_log import PartitionLog
+from storage.types import AppendOrigin, TopicPartition
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+ACKS_ALL = -1
+
+
+class Partition:
+    """A partition this broker has a replica of."""
+
+    __slots__ = ("_node_id", "is_deleted", "isr", "leader_epoch", "leader_id", "log", "tp", "waiters")
+
+    def __init__(self, tp: TopicPartition, log: PartitionLog, node_id: int) -> None:
+        self.tp = tp
+        self.log = log
+        self._node_id = node_id
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.isr: tuple[int, ...] = ()
+        self.is_deleted = False
+        self.waiters: set[Waiter] = set()
+
+    def __repr__(self) -> str:
+        return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, end={self.log.log_end_offset})"
+
+    @property
+    def topic_id(self) -> bytes:
+        """The topic's id, 16 bytes."""
+        return self.log.topic_id or bytes(16)
+
+    def follow(self, leader_id: int, leader_epoch: int, isr: tuple[int, ...]) -> None:
+        """Take over leadership as the metadata says; a new epoch of our own begins at the log end."""
+        if leader_epoch > self.leader_epoch and leader_id == self._node_id:
+            self.log.assign_epoch(leader_epoch)
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.isr = isr
+        self._advance()
+
+    def ensure_leader(self, current_leader_epoch: int = -1) -> None:
+        """Check that this broker leads, in the epoch the client believes in (-1: it does not say).
+
+        Raises: NotLeader, FencedLeaderEpoch, UnknownLeaderEpoch. Source: KIP-320.
+        """
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            raise (FencedLeaderEpoch if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch)(str(self.tp))
+        if self.leader_id != self._node_id:
+            raise NotLeader(self.leader_id, self.leader_epoch)
+
+    def append(
+        self,
+        records: memoryview | bytes,
+        *,
+        acks: int = ACKS_ALL,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = 99,
+    ) -> AppendResult:
+        """Append one batch as leader and let waiting readers know.
+
+        Raises: NotLeader, NotEnoughReplicas, storage.errors. Blocking: a write into the page cache.
+        """
+        if self.leader_id != self._node_id:
+            raise NotLeader(self.leader_id, self.leader_epoch)
+        log = self.log
+        if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < log.config.min_insync_replicas:
+            raise NotEnoughReplicas(
+                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
+                f"min.isr requirement of {log.config.min_insync_replicas} for partition {self.tp}"
+            )
+        result = log.append(records, leader_epoch=self.leader_epoch, origin=origin, request_version=request_version)
+        if not result.is_duplicate:
+            self._advance()
+        return result
+
+    def _advance(self) -> None:
+        log = self.log
+        if self.leader_id == self._node_id and log.advance_high_watermark(
+            high_watermark(self.isr, self._node_id, log.high_watermark, log.log_end_offset)
+        ):
+            self.wake()
+
+    def wake(self) -> None:
+        """Let every request that waits for this partition look again."""
+        for waiter in self.waiters:
+            waiter.wake(self)
+
+    def bound(self, isolation_level: int) -> int:
+        """Give the offset below which a consumer of this isolation level may read."""
+        return self.log.last_stable_offset if isolation_level == READ_COMMITTED else self.log.high_watermark
