@@ -1,0 +1,129 @@
+"""Write v2 batches: those the broker makes itself, and those it re-encodes."""
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+
+from crc32c import crc32c
+
+from protocol.records.batch import (
+    CONTROL_BIT,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    TimestampType,
+)
+from protocol.records.compression import compress
+from protocol.records.varint import encode_varint
+
+HeaderList = Iterable[tuple[str, bytes | None]]
+RecordTuple = (
+    tuple[bytes | None, bytes | None]
+    | tuple[bytes | None, bytes | None, HeaderList | None]
+    | tuple[bytes | None, bytes | None, HeaderList | None, int]
+)
+"""(key, value), then headers, then timestamp; what is left out is empty, or the batch's timestamp."""
+
+_UINT32 = Struct(">I")
+_CRC_AT = 17
+_NULL = encode_varint(-1)
+
+
+def build_batch(
+    records: Sequence[RecordTuple],
+    *,
+    base_offset: int = 0,
+    timestamp: int = NO_TIMESTAMP,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    codec: int = 0,
+    level: int | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytearray:
+    """Build one batch with offsets base_offset, base_offset + 1, …; timestamp serves records that bring none.
+
+    Shape: the whole batch, writable, so that the log can stamp offset and epoch in place.
+    """
+    assert records, "a batch holds at least one record"
+    timestamps = [record[3] if len(record) > 3 else timestamp for record in records]
+    base_timestamp = timestamps[0]
+    section = b"".join(
+        encode_record(
+            delta, timestamps[delta] - base_timestamp, record[0], record[1], record[2] if len(record) > 2 else None
+        )
+        for delta, record in enumerate(records)
+    )
+    attributes = codec
+    if timestamp_type is TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_BIT
+    if is_transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if is_control:
+        attributes |= CONTROL_BIT
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=leader_epoch,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(timestamps),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+    return assemble(header, compress(codec, section, level) if codec else section)
+
+
+def assemble(header: BatchHeader, payload: bytes | bytearray | memoryview) -> bytearray:
+    """Put header and (already compressed) records together; batch length and CRC are computed here."""
+    size = HEADER_SIZE + len(payload)
+    batch = bytearray(size)
+    HEADER.pack_into(batch, 0, *header._replace(batch_length=size - LOG_OVERHEAD, crc=0))
+    batch[HEADER_SIZE:] = payload
+    _UINT32.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CRC_START:]))
+    return batch
+
+
+def encode_record(
+    offset_delta: int,
+    timestamp_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: HeaderList | None = None,
+) -> bytes:
+    """Encode one record with its length prefix."""
+    parts = [b"\x00", encode_varint(timestamp_delta), encode_varint(offset_delta)]
+    _add_nullable(parts, key)
+    _add_nullable(parts, value)
+    pairs = list(headers) if headers else []
+    parts.append(encode_varint(len(pairs)))
+    for name, content in pairs:
+        _add_nullable(parts, name.encode("utf-8", "surrogateescape"))
+        _add_nullable(parts, content)
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def _add_nullable(parts: list[bytes], content: bytes | None) -> None:
+    if content is None:
+        parts.append(_NULL)
+    else:
+        parts.append(encode_varint(len(content)))
+        parts.append(content)

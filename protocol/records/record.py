@@ -1,0 +1,114 @@
+"""Iterate the records of a batch: the slow, complete reading, for coordinators, lookups, compaction and refusals."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocol.records.batch import HEADER_SIZE, BatchHeader, TimestampType, parse_header
+from protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.scan import RecordScan, scan_records
+from protocol.records.varint import read_varint, read_varlong
+
+__all__ = ["Record", "RecordScan", "iter_records", "iter_section", "record_section", "scan_records"]
+
+Buffer = bytes | bytearray | memoryview
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record with its absolute offset and timestamp."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def record_section(
+    buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_DECOMPRESSED_BYTES
+) -> Buffer:
+    """Return the uncompressed records of the batch at position; a view where nothing had to be inflated.
+
+    Raises: CorruptBatch if the batch is cut or its payload damaged, DecompressedTooLarge beyond max_size.
+    """
+    end = position + header.size_bytes
+    if end > len(buffer):
+        raise CorruptBatch(f"batch of {header.size_bytes} bytes in {len(buffer) - position}")
+    section = memoryview(buffer)[position + HEADER_SIZE : end]
+    return decompress(header.codec, section, max_size=max_size) if header.codec else section
+
+
+def iter_records(
+    buffer: Buffer,
+    position: int = 0,
+    header: BatchHeader | None = None,
+    *,
+    max_size: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Record]:
+    """Yield the records of the batch at position, inflating it first if it is compressed.
+
+    Gaps between offsets (compaction) and an empty batch are legal. Under LogAppendTime every record reports the
+    batch's max timestamp.
+    Raises: InvalidBatch for malformed records, bytes after the last one included; else as record_section.
+    """
+    if header is None:
+        header = parse_header(buffer, position)
+    return iter_section(header, record_section(buffer, position, header, max_size=max_size))
+
+
+def iter_section(header: BatchHeader, section: Buffer) -> Iterator[Record]:
+    """Yield the records of an uncompressed section that belongs to header."""
+    data = section if isinstance(section, bytes) else bytes(section)
+    append_time = header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            record, position = _read_record(data, position, header.base_offset, header.base_timestamp)
+            yield record if append_time is None else record._replace(timestamp=append_time)
+    except IndexError:
+        raise InvalidBatch("record runs past the end of the batch") from None
+    if position != len(data):
+        raise InvalidBatch(f"{len(data) - position} bytes follow the last record")
+
+
+def _read_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
+    length, position = read_varint(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise InvalidBatch(f"record of {length} bytes in {len(data) - position}")
+    position += 1
+    timestamp_delta, position = read_varlong(data, position)
+    offset_delta, position = read_varint(data, position)
+    key, position = _read_nullable(data, position, end)
+    value, position = _read_nullable(data, position, end)
+    headers, position = _read_headers(data, position, end)
+    if position != end:
+        raise InvalidBatch(f"record ends {end - position} bytes off its length")
+    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, headers), position
+
+
+def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = read_varint(data, position)
+    if not 0 <= count <= end - position:
+        raise InvalidBatch(f"record announces {count} headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _read_nullable(data, position, end)
+        if name is None:
+            raise InvalidBatch("record header has no key")
+        content, position = _read_nullable(data, position, end)
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    return tuple(headers), position
+
+
+def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size < 0:
+        if size != -1:
+            raise InvalidBatch(f"length {size} is negative")
+        return None, position
+    following = position + size
+    if following > end:
+        raise InvalidBatch(f"field of {size} bytes runs past its record")
+    return data[position:following], following

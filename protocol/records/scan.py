@@ -1,0 +1,305 @@
+"""The structural check of a record section that every produced batch passes through, in as little time as Python can.
+
+Two gears. The slow one parses record after record. The fast one exploits that records of one batch tend to be of the
+same shape: it lays the section out as a table with one row a record (a strided slice is one C call) and compares whole
+columns: the bytes that say lengths must equal those of the record before, offset deltas must equal a precomputed run,
+timestamp deltas must keep their width. If every column holds for n rows, then by induction each of the n records ends
+exactly where the next one begins, which is all that parsing them would have shown. Where a column breaks, the run ends
+and the slow gear decides what the next record is.
+"""
+
+from typing import NamedTuple
+
+from protocol.records.errors import InvalidBatch
+from protocol.records.varint import read_varint, read_varlong
+
+Buffer = bytes | bytearray | memoryview
+
+
+class RecordScan(NamedTuple):
+    """What the append path must know of the records; deltas are relative to the base timestamp."""
+
+    min_timestamp_delta: int
+    max_timestamp_delta: int
+    first_null_key: int
+    """Index of the first record without a key, -1 if all have one."""
+
+
+_COPY_BELOW_BYTES_PER_RECORD = 4096
+"""Indexing bytes is faster than indexing a memoryview; above this size a record the copy costs more than it saves."""
+_MIN_RUN = 3
+"""Fewer rows than this are parsed faster than compared."""
+_MAX_BACKOFF = 256
+
+# Offset deltas 0, 1, 2, … as zig-zag varints, column by column. One byte holds deltas below 64, two below 8192;
+# with three bytes the first two repeat with a period of 8192 and the third is constant within it.
+_ONE_BYTE_LIMIT = 64
+_PERIOD = 8192
+_THREE_BYTE_LIMIT = 1 << 20
+_ONLY = bytes(range(0, 128, 2))
+_LOW = bytes(range(128, 256, 2)) * 128
+_SECOND_OF_TWO = b"".join(bytes((value,)) * 64 for value in range(128))
+_SECOND_OF_THREE = bytes(value | 0x80 for value in range(128) for _ in range(64))
+
+_CONTINUED = bytes(range(128, 256))
+_FINAL = bytes(range(128))
+
+
+def scan_records(section: Buffer, count: int) -> RecordScan:
+    """Check that the section is exactly count well-formed records with offset deltas 0, 1, 2, ….
+
+    Shape: the uncompressed records of one batch, without its header.
+    Raises: InvalidBatch naming the first fault. Blocking: cpu, about 0.05 µs a record of a repeated shape, 0.6 µs else.
+    """
+    size = len(section)
+    if count * 7 > size:
+        raise InvalidBatch(f"{count} records cannot fit in {size} bytes")
+    data: Buffer = section
+    if not isinstance(section, bytes) and size < count * _COPY_BELOW_BYTES_PER_RECORD:
+        data = bytes(section)
+    try:
+        return _scan(data, count, size)
+    except IndexError:
+        raise InvalidBatch("record runs past the end of the batch") from None
+
+
+def _scan(data: Buffer, count: int, size: int) -> RecordScan:
+    position = index = 0
+    lowest = highest = None
+    first_null_key = -1
+    next_try = backoff = 1
+    while index < count:
+        start = position
+        raw = data[position]
+        position += 1
+        if raw >= 0x80:
+            byte = data[position]
+            if byte < 0x80:
+                raw = raw & 0x7F | byte << 7
+                position += 1
+            else:
+                raw, position = _zigzag(read_varint(data, start))
+        if raw & 1:
+            raise InvalidBatch(f"record {index} has a negative length")
+        length_end = position
+        end = position + (raw >> 1)
+        if end > size:
+            raise InvalidBatch(f"record {index} runs past the end of the batch")
+        position += 1  # attributes: reserved, Kafka ignores them too
+
+        raw = data[position]
+        timestamp_at = position
+        position += 1
+        if raw < 0x80:
+            delta = raw >> 1 if not raw & 1 else -(raw >> 1) - 1
+        else:
+            delta, position = read_varlong(data, timestamp_at)
+        if lowest is None or highest is None:
+            lowest = highest = delta
+        elif delta > highest:
+            highest = delta
+        elif delta < lowest:
+            lowest = delta
+
+        offset_at = position
+        raw = data[position]
+        position += 1
+        if raw >= 0x80:
+            byte = data[position]
+            if byte < 0x80:
+                raw = raw & 0x7F | byte << 7
+                position += 1
+            else:
+                raw, position = _zigzag(read_varint(data, offset_at))
+        if raw != index << 1:
+            raise InvalidBatch(f"record {index} has offset delta {(raw >> 1) ^ -(raw & 1)}")
+
+        key_at = position
+        raw = data[position]
+        position += 1
+        if raw >= 0x80:
+            raw, position = _zigzag(read_varint(data, key_at))
+        key_end = position
+        if not raw & 1:
+            position += raw >> 1
+        elif raw == 1:
+            if first_null_key < 0:
+                first_null_key = index
+        else:
+            raise InvalidBatch(f"record {index} has a key of negative length")
+
+        value_at = position
+        raw = data[position]
+        position += 1
+        if raw >= 0x80:
+            byte = data[position]
+            if byte < 0x80:
+                raw = raw & 0x7F | byte << 7
+                position += 1
+            else:
+                raw, position = _zigzag(read_varint(data, value_at))
+        value_end = position
+        if not raw & 1:
+            position += raw >> 1
+        elif raw != 1:
+            raise InvalidBatch(f"record {index} has a value of negative length")
+
+        headers_at = position
+        if data[position]:
+            position = _skip_headers(data, position, end, index)
+        else:
+            position += 1
+        if position != end:
+            raise InvalidBatch(f"record {index} is not as long as it says")
+        index += 1
+
+        if index >= next_try and index + _MIN_RUN <= count and data[end] == data[start]:
+            columns = [*range(length_end - start), *range(key_at - start, key_end - start)]
+            columns += [at - start for at in range(value_at, value_end)]
+            columns += [at - start for at in _header_structure(data, headers_at)]
+            rows, low, high = _run(
+                data, start, end - start, columns, timestamp_at - start, offset_at - start, key_at - start, index, count
+            )
+            if rows:
+                index += rows
+                position = end + rows * (end - start)
+                lowest = min(lowest, low)
+                highest = max(highest, high)
+                backoff = 1
+            else:
+                backoff = min(backoff * 2, _MAX_BACKOFF)
+                next_try = index + backoff
+    if position != size:
+        raise InvalidBatch(f"{size - position} bytes follow the last record")
+    assert lowest is not None and highest is not None, "a scan needs at least one record"
+    return RecordScan(lowest, highest, first_null_key)
+
+
+def _run(
+    data: Buffer,
+    model: int,
+    stride: int,
+    columns: list[int],
+    timestamp_at: int,
+    offset_at: int,
+    offset_end: int,
+    index: int,
+    count: int,
+) -> tuple[int, int, int]:
+    """Count the records after the model that have its shape: (rows, lowest, highest timestamp delta); 0 rows if few.
+
+    columns are the places, relative to the record's start, whose bytes must not change from row to row.
+    """
+    first = model + stride
+    rows = min(count - index, (len(data) - first) // stride)
+    width = offset_end - offset_at
+    if width == 1:
+        rows = min(rows, _ONE_BYTE_LIMIT - index)
+    elif width == 2:
+        rows = min(rows, _PERIOD - index)
+    elif width == 3 and index < _THREE_BYTE_LIMIT:
+        rows = min(rows, _PERIOD - index % _PERIOD)
+    else:
+        return 0, 0, 0
+    if rows < _MIN_RUN:
+        return 0, 0, 0
+
+    for at in columns:
+        same = data[model + at : model + at + 1]
+        column = bytes(data[first + at : first + at + (rows - 1) * stride + 1 : stride])
+        if column.count(same) != rows:
+            rows -= len(column.lstrip(same))
+            if rows < _MIN_RUN:
+                return 0, 0, 0
+    for place, expected in enumerate(_offset_columns(width, index, rows)):
+        at = first + offset_at + place
+        column = bytes(data[at : at + (rows - 1) * stride + 1 : stride])
+        if column != expected[:rows]:
+            rows = _common_prefix(column, expected)
+            if rows < _MIN_RUN:
+                return 0, 0, 0
+    return _timestamps(data, first + timestamp_at, offset_at - timestamp_at, stride, rows)
+
+
+def _timestamps(data: Buffer, at: int, width: int, stride: int, rows: int) -> tuple[int, int, int]:
+    """Check the width of the timestamp deltas of the rows and find the extremes of those that have it."""
+    columns = [bytes(data[at + place : at + place + (rows - 1) * stride + 1 : stride]) for place in range(width)]
+    for column in columns[:-1]:
+        rows = min(rows, len(column) - len(column.lstrip(_CONTINUED)))
+    if not columns[-1].isascii():
+        rows = min(rows, len(columns[-1]) - len(columns[-1].lstrip(_FINAL)))
+    if rows < _MIN_RUN:
+        return 0, 0, 0
+    raws: set[int]
+    if width == 1:
+        column = columns[0][:rows]
+        raws = {column[0]} if column.count(column[0]) == rows else set(column)
+    else:
+        raws = {_join(digits) for digits in set(zip(*(column[:rows] for column in columns), strict=True))}
+    deltas = [(raw >> 1) ^ -(raw & 1) for raw in raws]
+    return rows, min(deltas), max(deltas)
+
+
+def _join(digits: tuple[int, ...]) -> int:
+    raw = 0
+    for digit in reversed(digits):
+        raw = raw << 7 | digit & 0x7F
+    if raw > 0xFFFFFFFFFFFFFFFF:
+        raise InvalidBatch("varlong does not fit 64 bits")
+    return raw
+
+
+def _offset_columns(width: int, index: int, rows: int) -> tuple[bytes, ...]:
+    """Spell the offset deltas index, index + 1, … as columns of their varint bytes."""
+    if width == 1:
+        return (_ONLY[index : index + rows],)
+    phase = index % _PERIOD
+    low = _LOW[phase : phase + rows]
+    if width == 2:
+        return low, _SECOND_OF_TWO[phase : phase + rows]
+    return low, _SECOND_OF_THREE[phase : phase + rows], bytes((index // _PERIOD,)) * rows
+
+
+def _common_prefix(left: bytes, right: bytes) -> int:
+    for place, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return place
+    return min(len(left), len(right))
+
+
+def _zigzag(read: tuple[int, int]) -> tuple[int, int]:
+    """Turn a decoded value back into its raw form, so that long varints meet the same checks as short ones."""
+    value, position = read
+    return (value << 1) ^ (value >> 31), position
+
+
+def _skip_headers(data: Buffer, position: int, end: int, index: int) -> int:
+    count, position = read_varint(data, position)
+    if count < 0:
+        raise InvalidBatch(f"record {index} has a negative header count")
+    if count > end - position:
+        raise InvalidBatch(f"record {index} announces more headers than it has bytes")
+    for _ in range(count):
+        size, position = read_varint(data, position)
+        if size < 0:
+            raise InvalidBatch(f"record {index} has a header without a key")
+        position += size
+        size, position = read_varint(data, position)
+        if size < -1:
+            raise InvalidBatch(f"record {index} has a header value of negative length")
+        if size > 0:
+            position += size
+    return position
+
+
+def _header_structure(data: Buffer, position: int) -> list[int]:
+    """List the places of the length bytes among the headers of a record that was parsed already."""
+    start = position
+    count, position = read_varint(data, position)
+    places = [*range(start, position)]
+    for _ in range(2 * count):
+        start = position
+        size, position = read_varint(data, position)
+        places += range(start, position)
+        position += max(size, 0)
+    return places
