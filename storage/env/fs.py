@@ -1,0 +1,144 @@
+"""What storage asks of a file system: the File and FileSystem protocols.
+
+Two implementations exist: `env.posix` for real disks and the crash-simulating twin of the test suite. Everything here
+may raise OSError; callers at the border of a log turn that into StorageFailure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class DirEntry(NamedTuple):
+    """One name in a directory; `size_bytes` is 0 for a folder, `is_file` is false for a dangling link."""
+
+    name: str
+    is_dir: bool
+    is_file: bool
+    size_bytes: int
+
+
+class File(Protocol):
+    """An open file with positional access; closing waits until nobody holds a pin."""
+
+    fd: int
+    path: str
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only at the end of the file. Blocking: disk."""
+        ...
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Write all of `data` at `position` or raise. Blocking: page cache."""
+        ...
+
+    def writev_at(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all `buffers` one after the other from `position` or raise."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Set the length of the file; growing leaves a hole of zeros."""
+        ...
+
+    def reserve(self, size: int) -> None:
+        """Reserve disk blocks up to `size` without changing the length; silently nothing where unsupported."""
+        ...
+
+    def size(self) -> int:
+        """Return the current length."""
+        ...
+
+    def sync(self) -> None:
+        """Fdatasync: return when data and length are on disk. Blocking: disk."""
+        ...
+
+    def pin(self) -> None:
+        """Keep the descriptor open over a later close()."""
+        ...
+
+    def unpin(self) -> None:
+        """Give back one pin; the last one performs a close() asked for meanwhile."""
+        ...
+
+    def close(self) -> None:
+        """Close now, or when the last pin ends. Idempotent."""
+        ...
+
+
+class DirLock(Protocol):
+    """An exclusive lock held until release() or the end of the process."""
+
+    def release(self) -> None:
+        """Give the lock back."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Names and directories. Paths are absolute strings."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """Open an existing file, or create it when missing and `create` is set."""
+        ...
+
+    def read_file(self, path: str) -> bytes:
+        """Return the whole content; FileNotFoundError when missing."""
+        ...
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Create or replace the content of `path` in place and, by default, fdatasync it."""
+        ...
+
+    def list_dir(self, path: str) -> list[DirEntry]:
+        """Return the entries sorted by name."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether the name exists (links followed)."""
+        ...
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether the name is a directory."""
+        ...
+
+    def file_size(self, path: str) -> int:
+        """Return the length of a file by name."""
+        ...
+
+    def mtime_ms(self, path: str) -> int:
+        """Return the modification time in wall-clock milliseconds."""
+        ...
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        """Set the modification time."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically rename, replacing a file of that name."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; a missing name is not an error."""
+        ...
+
+    def make_dirs(self, path: str) -> None:
+        """Create the directory and missing parents; existing ones are fine."""
+        ...
+
+    def remove_dir(self, path: str) -> None:
+        """Remove an empty directory; a missing name is not an error."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Make creations, renames and removals in `path` durable."""
+        ...
+
+    def lock(self, path: str) -> DirLock:
+        """Take the exclusive lock file or raise BlockingIOError when another process holds it."""
+        ...
+
+    def canonical(self, path: str) -> str:
+        """Return the path with links resolved, to tell two spellings of one directory apart."""
+        ...

@@ -1,0 +1,233 @@
+"""The real file system: thin positional calls on descriptors, the only place in storage that calls `os` for files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Sequence
+from os import pread, pwrite, pwritev
+
+from storage.env.fs import Buffer, DirEntry
+
+MAX_VECTORS = 1024  # IOV_MAX on Linux
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+class PosixFile:
+    """One descriptor. Pins delay close() so that a region being sent keeps its file."""
+
+    __slots__ = ("_closing", "_pins", "fd", "path")
+
+    def __init__(self, fd: int, path: str) -> None:
+        self.path = path
+        self.fd = fd  # -1 once closed
+        self._pins = 0
+        self._closing = False
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only at the end of the file."""
+        data = pread(self.fd, size, position)
+        if len(data) == size or not data:
+            return data
+        chunks = [data]  # a short read: the end of the file, a signal, or the 2 GiB limit of one call
+        size -= len(data)
+        position += len(data)
+        while size > 0 and (data := pread(self.fd, size, position)):
+            chunks.append(data)
+            size -= len(data)
+            position += len(data)
+        return b"".join(chunks)
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Write all of `data` at `position` or raise."""
+        written = pwrite(self.fd, data, position)
+        if written != len(data):
+            self._write_rest(data, written, position)
+
+    def writev_at(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all `buffers` one after the other from `position` or raise."""
+        total = sum(map(len, buffers))
+        if len(buffers) <= MAX_VECTORS and pwritev(self.fd, buffers, position) == total:
+            return
+        for buffer in buffers:
+            self._write_rest(buffer, 0, position)
+            position += len(buffer)
+
+    def _write_rest(self, data: Buffer, written: int, position: int) -> None:
+        with memoryview(data) as view:
+            while written < len(view):
+                count = pwrite(self.fd, view[written:], position + written)
+                if count == 0:
+                    raise OSError(errno.EIO, "write made no progress", self.path)
+                written += count
+
+    def truncate(self, size: int) -> None:
+        """Set the length of the file."""
+        os.ftruncate(self.fd, size)
+
+    def reserve(self, size: int) -> None:
+        """Grow the file to `size` with blocks behind it, as the reference's preallocation does."""
+        try:
+            os.posix_fallocate(self.fd, 0, size)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+
+    def size(self) -> int:
+        """Return the current length."""
+        return os.fstat(self.fd).st_size
+
+    def sync(self) -> None:
+        """Return when data and length are on disk."""
+        os.fdatasync(self.fd)
+
+    def pin(self) -> None:
+        """Keep the descriptor open over a later close()."""
+        self._pins += 1
+
+    def unpin(self) -> None:
+        """Give back one pin."""
+        self._pins -= 1
+        if self._closing and self._pins == 0:
+            self._close_now()
+
+    def close(self) -> None:
+        """Close now, or when the last pin ends."""
+        self._closing = True
+        if self._pins == 0:
+            self._close_now()
+
+    def _close_now(self) -> None:
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self._close_now()
+
+    def __repr__(self) -> str:
+        return f"PosixFile({self.path!r}, fd={self.fd}, pins={self._pins})"
+
+
+class PosixLock:
+    """A flock on an open file; the kernel drops it with the process, so a left-over file means nothing."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the lock back; the file stays."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class PosixFileSystem:
+    """The machine's file system."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
+        """Open an existing file, or create it when missing and `create` is set."""
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        if create:
+            flags |= os.O_CREAT
+        return PosixFile(os.open(path, flags, 0o644), path)
+
+    def read_file(self, path: str) -> bytes:
+        """Return the whole content."""
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Create or replace the content of `path`."""
+        with open(path, "wb", buffering=0) as file:
+            view = memoryview(data)
+            while view:
+                view = view[file.write(view) :]
+            if sync:
+                os.fdatasync(file.fileno())
+
+    def list_dir(self, path: str) -> list[DirEntry]:
+        """Return the entries sorted by name; what cannot be looked at counts as neither file nor folder."""
+        entries = []
+        with os.scandir(path) as names:
+            for entry in names:
+                try:
+                    status = entry.stat()
+                except OSError:
+                    entries.append(DirEntry(entry.name, False, False, 0))
+                    continue
+                is_file = stat.S_ISREG(status.st_mode)
+                size = status.st_size if is_file else 0
+                entries.append(DirEntry(entry.name, stat.S_ISDIR(status.st_mode), is_file, size))
+        entries.sort()
+        return entries
+
+    def exists(self, path: str) -> bool:
+        """Tell whether the name exists."""
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether the name is a directory."""
+        return os.path.isdir(path)
+
+    def file_size(self, path: str) -> int:
+        """Return the length of a file by name."""
+        return os.stat(path).st_size
+
+    def mtime_ms(self, path: str) -> int:
+        """Return the modification time in wall-clock milliseconds."""
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        """Set the modification time."""
+        os.utime(path, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomically rename."""
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; a missing name is not an error."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def make_dirs(self, path: str) -> None:
+        """Create the directory and missing parents."""
+        os.makedirs(path, exist_ok=True)
+
+    def remove_dir(self, path: str) -> None:
+        """Remove an empty directory; a missing name is not an error."""
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+
+    def sync_dir(self, path: str) -> None:
+        """Make creations, renames and removals in `path` durable."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> PosixLock:
+        """Take the exclusive lock file or raise BlockingIOError when another process holds it."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            raise
+        return PosixLock(fd)
+
+    def canonical(self, path: str) -> str:
+        """Return the path with links resolved."""
+        return os.path.realpath(path)

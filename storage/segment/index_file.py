@@ -1,0 +1,142 @@
+"""A file of fixed-size, ascending entries: preallocate, append, trim, binary search.
+
+The active segment's file has its full length from the start (a hole, no blocks) and is cut to its entries at roll and
+close, so the entry count of an open file lives in memory. Entries are reached by positional reads, never by a mapping:
+an I/O error stays an exception instead of a fatal signal, and pages of idle indexes never count as ours.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from storage.env.fs import File, FileSystem
+from storage.errors import CorruptIndex
+
+PAGE_ENTRIES = 512  # the binary search ends with one read of at most this many entries
+
+
+class IndexFile:
+    """Entries of one kind. The descriptor is opened on first use and given back when the segment is sealed."""
+
+    __slots__ = ("_file", "_fs", "count", "entry_size", "max_entries", "path", "writable")
+
+    def __init__(self, fs: FileSystem, path: str, *, entry_size: int, max_bytes: int) -> None:
+        self._fs = fs
+        self.path = path
+        self.entry_size = entry_size
+        self.max_entries = max_bytes // entry_size  # written by resize only
+        self.count = 0  # entries in use; written by every change below
+        self.writable = False  # true while the file has its full length
+        self._file: File | None = None
+
+    def load(self, size_bytes: int) -> None:
+        """Take over an existing file of that length, all of it entries. Raises: CorruptIndex on a broken entry."""
+        if size_bytes % self.entry_size:
+            raise CorruptIndex(self.path, f"length {size_bytes} is not a multiple of {self.entry_size}")
+        self.count = size_bytes // self.entry_size
+        self.writable = False
+
+    def make_writable(self, max_bytes: int) -> None:
+        """Give the file its full length, creating it when missing; the hole behind the entries costs no blocks."""
+        max_entries = max_bytes // self.entry_size
+        if max_entries < 1:
+            raise CorruptIndex(self.path, f"{max_bytes} bytes hold no entry of {self.entry_size}")
+        self.max_entries = max(max_entries, self.count)
+        self._close_file()
+        self._file = self._fs.open(self.path, create=True)
+        self._file.truncate(self.max_entries * self.entry_size)
+        self.writable = True
+
+    def reset(self) -> None:
+        """Forget every entry; old bytes must not survive behind later ones."""
+        self._open().truncate(0)
+        self.count = 0
+        self.writable = False
+
+    def is_full(self) -> bool:
+        """Tell whether another entry would not fit."""
+        return self.count >= self.max_entries
+
+    def append_entry(self, entry: bytes) -> None:
+        """Write one entry behind the others. Raises: CorruptIndex when full, which a roll must prevent."""
+        if self.count >= self.max_entries:
+            raise CorruptIndex(self.path, f"all {self.max_entries} entries are in use")
+        self._open().write_at(entry, self.count * self.entry_size)
+        self.count += 1
+
+    def entries(self, first: int, count: int) -> bytes:
+        """Return the bytes of `count` entries from slot `first`. Raises: CorruptIndex when the file is shorter."""
+        data = self._open().read_at(count * self.entry_size, first * self.entry_size)
+        if len(data) != count * self.entry_size:
+            raise CorruptIndex(self.path, f"entries {first}..{first + count} are missing")
+        return data
+
+    def floor_slot(self, key: Struct, key_position: int, target: int) -> int:
+        """Return the slot of the last entry whose key is <= target, or -1."""
+        low, high, size = 0, self.count, self.entry_size
+        while high - low > PAGE_ENTRIES:
+            middle = (low + high) >> 1
+            if key.unpack_from(self.entries(middle, 1), key_position)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        if low == high:
+            return low - 1
+        first = low
+        page = self.entries(first, high - low)
+        unpack = key.unpack_from
+        while low < high:
+            middle = (low + high) >> 1
+            if unpack(page, (middle - first) * size + key_position)[0] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def keep(self, count: int) -> None:
+        """Drop every entry from slot `count` on; a writable file keeps its full length, with zeros behind."""
+        if count >= self.count:
+            return
+        self.count = count
+        file = self._open()
+        file.truncate(count * self.entry_size)
+        if self.writable:
+            file.truncate(self.max_entries * self.entry_size)
+
+    def trim(self) -> None:
+        """Cut the file to its entries."""
+        if self.writable:
+            self._open().truncate(self.count * self.entry_size)
+            self.writable = False
+
+    def sync(self) -> None:
+        """Make the entries durable. Blocking: disk."""
+        if self._file is not None:
+            self._file.sync()
+
+    def file(self) -> File | None:
+        """Return the open file, if any, for a flush that runs elsewhere."""
+        return self._file
+
+    def close(self) -> None:
+        """Trim and give the descriptor back; the next use opens it again."""
+        self.trim()
+        self._close_file()
+
+    def release(self) -> None:
+        """Give the descriptor back without trimming."""
+        self._close_file()
+
+    def rename(self, path: str) -> None:
+        """Follow a rename of the file or of its directory."""
+        self.path = path
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path, create=True)
+        return self._file
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

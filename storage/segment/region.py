@@ -1,0 +1,39 @@
+"""FileRegion: a Blob that stands for bytes of an open file and rides through the codec to sendfile.
+
+The region pins its file: roll, unlink, truncation of the name or closing of the segment leave the descriptor usable
+until release(). Whoever takes a region releases it exactly once.
+"""
+
+from __future__ import annotations
+
+from storage.env.fs import File
+
+
+class FileRegion:
+    """Bytes [position, position + size) of a file, pinned until released."""
+
+    __slots__ = ("_file", "fd", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        file.pin()
+        self._file: File | None = file
+        self.fd = file.fd
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """Return the bytes. Blocking: disk. For slow paths; the hot one sends the descriptor."""
+        assert self._file is not None, "region was released"
+        return self._file.read_at(self.size, self.position)
+
+    def release(self) -> None:
+        """Give back the pin. Idempotent."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.unpin()
+
+    def __repr__(self) -> str:
+        return f"FileRegion(fd={self.fd}, position={self.position}, size={self.size})"

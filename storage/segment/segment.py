@@ -1,0 +1,377 @@
+"""One segment of a log: the `.log` with its three indexes, named by the base offset.
+
+Invariants: every offset lies in [base_offset, base_offset + 2^31 - 1]; the indexes hold nothing that the `.log` does
+not; index files have their full length only while the segment is active. A sealed segment opens its files on demand and
+reads its indexes when first asked, so thousands of them cost neither descriptors nor memory.
+Source: Kafka's LogSegment.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Callable
+
+from config.views import LogConfig
+from protocol.records.batch import BatchHeader
+from protocol.records.errors import CorruptBatch
+from storage.env.fs import Buffer, File, FileSystem
+from storage.errors import CorruptIndex, StorageFailure
+from storage.segment.log_file import LogFile, has_valid_crc
+from storage.segment.names import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_file,
+)
+from storage.segment.offset_index import OffsetIndex
+from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
+from storage.segment.txn_index import TxnIndex
+
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+logger = logging.getLogger(__name__)
+
+
+class Segment:
+    """Append, locate, recover and seal one segment."""
+
+    __slots__ = (
+        "_config",
+        "_first_timestamp",
+        "_fs",
+        "_index_sizes",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "directory",
+        "index_interval_bytes",
+        "is_active",
+        "jitter_ms",
+        "largest_timestamp",
+        "log",
+        "marker",
+        "offset_index",
+        "offset_of_largest_timestamp",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int,
+        jitter_ms: int,
+        log_size: int = 0,
+    ) -> None:
+        self._fs = fs
+        self._config = config
+        self.directory = directory
+        self.base_offset = base_offset
+        self.index_interval_bytes = config.index_interval_bytes
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms  # sampled once, so that asking twice whether to roll gives one answer
+        self.marker = ""  # suffix of the files while they are being deleted or installed
+        self.is_active = False
+        index_bytes = config.segment_index_bytes
+        self.log = LogFile(fs, self._path(LOG_SUFFIX), log_size)
+        self.offset_index = OffsetIndex(fs, self._path(INDEX_SUFFIX), base_offset, index_bytes)
+        self.time_index = TimeIndex(fs, self._path(TIME_INDEX_SUFFIX), base_offset, index_bytes)
+        self.txn_index = TxnIndex(fs, self._path(TXN_INDEX_SUFFIX), base_offset)
+        self._index_sizes: tuple[int, int] | None = None  # found at load and not looked at yet
+        self._first_timestamp: int | None = None  # max timestamp of the first batch, once known
+        self.largest_timestamp = NO_TIMESTAMP  # of the whole segment; valid after ensure_indexes
+        self.offset_of_largest_timestamp = base_offset  # last offset of the batch that holds it
+        self.bytes_since_index = 0  # bytes appended after the newest offset index entry
+
+    # --- becoming active, sealed, known ---
+
+    def create_files(self) -> None:
+        """Make the empty files of a new active segment. Stray files of these names are removed first."""
+        for kind in SEGMENT_SUFFIXES:
+            self._fs.unlink(self._path(kind))
+        file = self.log.open(create=True)
+        if self._config.preallocate:
+            file.reserve(self._config.segment_bytes)
+        self.activate()
+
+    def set_index_sizes(self, index_size: int, time_index_size: int, txn_index_size: int) -> None:
+        """Remember what the directory listing said; the files are opened when first needed."""
+        self._index_sizes = (index_size, time_index_size)
+        self.txn_index.load(txn_index_size)
+
+    def ensure_indexes(self) -> None:
+        """Read the ends of the index files once; a broken one is rebuilt from the `.log` here and now."""
+        if self._index_sizes is None:
+            return
+        sizes, self._index_sizes = self._index_sizes, None
+        try:
+            self.offset_index.load(sizes[0])
+            self.offset_index.check(self.log.size)
+            self.time_index.load(sizes[1])
+            self.time_index.check()
+        except CorruptIndex as error:
+            logger.warning("rebuilding an index path=%s reason=%s", error.path, error.reason)
+            self.rebuild_indexes()
+            return
+        self.largest_timestamp = self.time_index.last_timestamp
+        self.offset_of_largest_timestamp = self.time_index.last_offset
+
+    def activate(self) -> None:
+        """Give the index files their full length; appends may follow."""
+        self.ensure_indexes()
+        max_bytes = self._config.segment_index_bytes
+        self.offset_index.file.make_writable(max_bytes)
+        self.time_index.file.make_writable(max_bytes)
+        self.offset_index.file.release()
+        self.time_index.file.release()
+        self.is_active = True
+
+    def seal(self) -> None:
+        """Write the final time index entry and cut every file to what it holds; appends are over."""
+        self.write_final_time_entry()
+        self.offset_index.file.close()
+        self.time_index.file.close()
+        self.trim_log()
+        self.is_active = False
+
+    def write_final_time_entry(self) -> None:
+        """Let the time index know the largest timestamp of the segment."""
+        self.ensure_indexes()
+        if self.log.size:
+            self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp, is_final=True)
+
+    def trim_log(self) -> None:
+        """Cut a preallocated `.log` to its batches."""
+        if self._config.preallocate and self.log.open().size() != self.log.size:
+            self.log.truncate(self.log.size)
+
+    # --- append ---
+
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch. The caller has checked sizes and offsets. On an I/O error nothing has changed in memory."""
+        position = self.log.append(batch)
+        if max_timestamp > self.largest_timestamp:
+            self.largest_timestamp = max_timestamp
+            self.offset_of_largest_timestamp = last_offset
+        if self.bytes_since_index > self.index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+        self.bytes_since_index += len(batch)
+        if position == 0:
+            self._first_timestamp = max_timestamp
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
+        self.bytes_since_index = 0
+
+    def undo_append(self, size: int) -> None:
+        """Cut back to `size` bytes after a failed write, so that the next append cannot leave a hole of garbage."""
+        self.log.truncate(size)
+
+    def first_timestamp(self) -> int:
+        """Return the max timestamp of the first batch, -1 when the segment is empty or has none."""
+        if self._first_timestamp is None:
+            if self.log.size == 0:
+                return NO_TIMESTAMP
+            self._first_timestamp = self.log.header_at(0).max_timestamp
+        return self._first_timestamp
+
+    def waited_ms(self, now_ms: int, incoming_timestamp: int) -> int:
+        """Return the age that the time roll compares: by the messages' clock when the first batch has a timestamp."""
+        first = self.first_timestamp()
+        return incoming_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def has_full_index(self) -> bool:
+        """Tell whether an index has no room for another batch and the entry written at roll."""
+        return self.offset_index.file.is_full() or self.time_index.is_full_for_roll()
+
+    # --- locate ---
+
+    def locate(self, offset: int) -> int | None:
+        """Return the position of the first batch with last offset >= offset, None when the segment ends before."""
+        if offset <= self.base_offset:
+            return 0 if self.log.size else None
+        self.ensure_indexes()
+        return self.log.find_batch(offset, self.offset_index.lookup(offset))
+
+    def locate_end(self, position: int, max_bytes: int) -> int:
+        """Return where the whole batches from `position` that fit into max_bytes end; `position` when none fits.
+
+        The index gives a boundary in a few reads; only a window smaller than an index interval is walked.
+        """
+        limit = position + max_bytes
+        if limit >= self.log.size:
+            return self.log.size
+        self.ensure_indexes()
+        boundary = self.offset_index.boundary_at_or_before(limit)
+        return boundary if boundary > position else self.log.end_of_batches(position, limit)[1]
+
+    def next_offset(self) -> int:
+        """Return the offset after the last batch, walking from the last index entry. Raises: CorruptBatch."""
+        self.ensure_indexes()
+        start = self.offset_index.lookup(self.offset_index.last_offset) if self.offset_index.file.count else 0
+        following = self.base_offset
+        for _, header in self.log.headers(start):
+            following = header.next_offset
+        return following
+
+    # --- recovery and truncation ---
+
+    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None]) -> int:
+        """Rebuild all indexes from the batches, cut at the first bad byte, and return how many bytes were cut.
+
+        on_batch sees each good batch in order and may add to the txn index. Blocking: reads the whole segment.
+        """
+        self._index_sizes = None
+        self._reset_indexes()
+        valid = last_indexed = 0
+        last_offset = self.base_offset - 1
+        try:
+            for position, header, batch in self.log.batches():
+                if not has_valid_crc(header, batch) or header.last_offset <= last_offset:
+                    break
+                last_offset = header.last_offset
+                self._ensure_in_range(last_offset)
+                last_indexed = self._index_recovered(position, header, last_indexed)
+                valid = position + len(batch)
+                on_batch(header, batch)
+        except CorruptBatch as error:
+            logger.warning("found a damaged batch path=%s reason=%s", self.log.path, error)
+        self.bytes_since_index = 0
+        cut = max(self.log.open().size(), self.log.size) - valid
+        if cut:
+            logger.warning("cutting the tail path=%s valid_bytes=%d cut_bytes=%d", self.log.path, valid, cut)
+            self.log.truncate(valid)
+        self.write_final_time_entry()
+        self.offset_index.file.trim()
+        self.time_index.file.trim()
+        return cut
+
+    def rebuild_indexes(self) -> None:
+        """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone."""
+        self._index_sizes = None
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.largest_timestamp, self.offset_of_largest_timestamp = NO_TIMESTAMP, self.base_offset
+        last_indexed = 0
+        try:
+            for position, header in self.log.headers():
+                last_indexed = self._index_recovered(position, header, last_indexed)
+        except (CorruptBatch, CorruptIndex) as error:
+            logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
+        self.write_final_time_entry()
+        if self.is_active:
+            self.activate()
+
+    def _index_recovered(self, position: int, header: BatchHeader, last_indexed: int) -> int:
+        last_offset = header.last_offset
+        if header.max_timestamp > self.largest_timestamp:
+            self.largest_timestamp, self.offset_of_largest_timestamp = header.max_timestamp, last_offset
+        if position - last_indexed > self.index_interval_bytes and not self.offset_index.file.is_full():
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
+            return position
+        return last_indexed
+
+    def _ensure_in_range(self, offset: int) -> None:
+        if offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            raise StorageFailure(f"offset {offset} cannot belong to a segment at {self.base_offset}", self.log.path)
+
+    def _reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self.largest_timestamp, self.offset_of_largest_timestamp = NO_TIMESTAMP, self.base_offset
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut from the first batch with last offset >= offset on; a batch that spans the offset goes whole."""
+        position = self.locate(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.bytes_since_index = 0
+        if position is not None:
+            self.log.truncate(position)
+        self._first_timestamp = None
+        self._reload_largest_timestamp()
+
+    def _reload_largest_timestamp(self) -> None:
+        timestamp, offset = self.time_index.last_timestamp, self.time_index.last_offset
+        start = self.offset_index.lookup(offset) if timestamp >= 0 else 0
+        for _, header in self.log.headers(start):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self.largest_timestamp, self.offset_of_largest_timestamp = timestamp, offset
+
+    # --- files ---
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches."""
+        return self.log.size
+
+    def open_files(self) -> list[File]:
+        """Return the files that a flush must sync; a sealed segment's are opened for it."""
+        files = [self.log.open()]
+        for index in (self.offset_index.file, self.time_index.file):
+            if index.count:
+                index.entries(0, 1)
+                file = index.file()
+                assert file is not None
+                files.append(file)
+        if self.txn_index.size:
+            self.txn_index.entries()
+            file = self.txn_index.file()
+            assert file is not None
+            files.append(file)
+        return files
+
+    def release_files(self) -> None:
+        """Give back the descriptors; the next use opens the files again."""
+        self.log.close()
+        self.offset_index.file.release()
+        self.time_index.file.release()
+        self.txn_index.close()
+
+    def rename(self, marker: str) -> None:
+        """Rename all files to carry `marker` ("" for their plain names)."""
+        for kind in SEGMENT_SUFFIXES:
+            source = self._path(kind)
+            if self._fs.exists(source):
+                self._fs.rename(source, self._path_with(kind, marker))
+        self.marker = marker
+        self._repath()
+
+    def move_to_directory(self, directory: str) -> None:
+        """Follow a rename of the partition's directory; open descriptors stay as they are."""
+        self.directory = directory
+        self._repath()
+
+    def unlink(self) -> None:
+        """Remove the files. Readers that pinned them keep reading."""
+        self.release_files()
+        for kind in SEGMENT_SUFFIXES:
+            self._fs.unlink(self._path(kind))
+
+    def _repath(self) -> None:
+        self.log.path = self._path(LOG_SUFFIX)
+        self.offset_index.file.rename(self._path(INDEX_SUFFIX))
+        self.time_index.file.rename(self._path(TIME_INDEX_SUFFIX))
+        self.txn_index.rename(self._path(TXN_INDEX_SUFFIX))
+
+    def _path(self, kind: str) -> str:
+        return self._path_with(kind, self.marker)
+
+    def _path_with(self, kind: str, marker: str) -> str:
+        return os.path.join(self.directory, segment_file(self.base_offset, kind, marker))
+
+    def __repr__(self) -> str:
+        state = "active" if self.is_active else "sealed"
+        return f"Segment({self.directory!r}, base={self.base_offset}, size={self.log.size}, {state}{self.marker})"

@@ -1,0 +1,81 @@
+"""The `.timeindex`: timestamp i64, relative offset i32; an entry says that no record up to the offset is newer.
+
+Timestamps ascend strictly, offsets do not descend. Source: Kafka's TimeIndex.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from storage.env.fs import FileSystem
+from storage.errors import CorruptIndex
+from storage.segment.index_file import IndexFile
+
+ENTRY = Struct(">qi")
+_INT64 = Struct(">q")
+_INT32 = Struct(">i")
+_OFFSET_AT = 8
+NO_TIMESTAMP = -1
+
+
+class TimeIndex:
+    """Sparse map largest timestamp so far → offset of the batch that set it."""
+
+    __slots__ = ("base_offset", "file", "last_offset", "last_timestamp")
+
+    def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int) -> None:
+        self.base_offset = base_offset
+        self.file = IndexFile(fs, path, entry_size=ENTRY.size, max_bytes=max_bytes)
+        self.last_timestamp = NO_TIMESTAMP  # of the last entry
+        self.last_offset = base_offset  # of the last entry
+
+    def load(self, size_bytes: int) -> None:
+        """Take over an existing trimmed file. Raises: CorruptIndex."""
+        self.file.load(size_bytes)
+        self._reload_last()
+
+    def check(self) -> None:
+        """Verify what is cheap to verify. Raises: CorruptIndex."""
+        if self.file.count == 0:
+            return
+        first, _ = self.entry(0)
+        if self.last_offset < self.base_offset or self.last_timestamp < first:
+            raise CorruptIndex(self.file.path, f"last entry {self.last_timestamp}, {self.last_offset} is out of order")
+
+    def maybe_append(self, timestamp: int, offset: int, *, is_final: bool = False) -> None:
+        """Add an entry if the timestamp is newer; the slot that is_final may use is kept free by the roll rule."""
+        if timestamp <= self.last_timestamp or (self.file.is_full() and not is_final):
+            return
+        if self.file.count and offset < self.last_offset:
+            raise CorruptIndex(self.file.path, f"offset {offset} is below {self.last_offset}")
+        self.file.append_entry(ENTRY.pack(timestamp, offset - self.base_offset))
+        self.last_timestamp = timestamp
+        self.last_offset = offset
+
+    def is_full_for_roll(self) -> bool:
+        """Tell whether only the slot for the entry written at roll is left."""
+        return self.file.count >= self.file.max_entries - 1
+
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """Return (timestamp, offset) of the last entry that is not newer; (-1, base offset) when there is none."""
+        slot = self.file.floor_slot(_INT64, 0, timestamp)
+        return self.entry(slot) if slot >= 0 else (NO_TIMESTAMP, self.base_offset)
+
+    def entry(self, slot: int) -> tuple[int, int]:
+        """Return (timestamp, offset) of one entry."""
+        timestamp, relative = ENTRY.unpack(self.file.entries(slot, 1))
+        return timestamp, self.base_offset + relative
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries whose offset is at or above `offset`."""
+        self.file.keep(self.file.floor_slot(_INT32, _OFFSET_AT, offset - 1 - self.base_offset) + 1)
+        self._reload_last()
+
+    def reset(self) -> None:
+        """Forget every entry."""
+        self.file.reset()
+        self.last_timestamp, self.last_offset = NO_TIMESTAMP, self.base_offset
+
+    def _reload_last(self) -> None:
+        count = self.file.count
+        self.last_timestamp, self.last_offset = self.entry(count - 1) if count else (NO_TIMESTAMP, self.base_offset)
