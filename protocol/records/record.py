@@ -6,10 +6,7 @@ from typing import NamedTuple
 from protocol.records.batch import HEADER_SIZE, BatchHeader, TimestampType, parse_header
 from protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from protocol.records.errors import CorruptBatch, InvalidBatch
-from protocol.records.scan import RecordScan, scan_records
 from protocol.records.varint import read_varint, read_varlong
-
-__all__ = ["Record", "RecordScan", "iter_records", "iter_section", "record_section", "scan_records"]
 
 Buffer = bytes | bytearray | memoryview
 Headers = tuple[tuple[str, bytes | None], ...]
