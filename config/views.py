@@ -1,8 +1,8 @@
 """Typed views: frozen values that the other rooms read instead of asking for keys by name.
 
-Each view is built once from a Resolver and is a plain value afterwards: equal fields, equal views. A field bears its key's name with
-dots turned into underscores; the views of one theme drop the theme's prefix. Numbers keep Kafka's own conventions (-1 = unlimited,
-2^63-1 = never), so comparisons in the storage code read as in the specification.
+Each view is built once from a Resolver and is a plain value afterwards: equal fields, equal views. A field bears its
+key's name with dots turned into underscores; the views of one theme drop the theme's prefix. Numbers keep Kafka's own
+conventions (-1 = unlimited, 2^63-1 = never), so comparisons in the storage code read as in the specification.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """Return the age at which a segment rolls: a compaction bound shortens it, so that dirty data can reach the cleaner."""
+        """Return the age at which a segment rolls; a compaction bound shortens it, as only rolled data is cleaned."""
         if self.is_compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
@@ -154,7 +154,9 @@ class ListenerConfig:
 class NetworkConfig:
     """Sockets, frames and connection limits."""
 
-    listeners: tuple[ListenerConfig, ...] = (ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),)
+    listeners: tuple[ListenerConfig, ...] = (
+        ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),
+    )
     inter_broker_listener_name: str = "PLAINTEXT"
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400

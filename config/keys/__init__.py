@@ -1,1 +1,60 @@
-"""The table of configuration keys, by theme."""
+"""The table: every key the broker knows, joined from the themes beside this file, by scope."""
+
+from __future__ import annotations
+
+from config.key import ConfigKey
+from config.keys import (
+    cluster,
+    coordinator,
+    group,
+    log,
+    network,
+    own,
+    remote,
+    replication,
+    security,
+    share,
+    topic,
+    transaction,
+)
+
+_THEMES = (network, cluster, log, coordinator, share, transaction, replication, remote, security, own, topic, group)
+
+
+def join(themes: tuple[tuple[ConfigKey, ...], ...]) -> dict[str, dict[str, ConfigKey]]:
+    """Join rows into scope → name → row; a name twice in one scope is refused."""
+    table: dict[str, dict[str, ConfigKey]] = {"broker": {}, "topic": {}, "group": {}}
+    for rows in themes:
+        for row in rows:
+            if table[row.scope].setdefault(row.name, row) is not row:
+                raise ValueError(f"configuration key {row.name} appears twice in scope {row.scope}")
+    return table
+
+
+_TABLE = join(tuple(theme.KEYS for theme in _THEMES))
+BROKER_KEYS = _TABLE["broker"]
+TOPIC_KEYS = _TABLE["topic"]
+GROUP_KEYS = _TABLE["group"]
+
+SAME_SETTING = {
+    synonym.name: tuple(other.name for other in row.synonyms)
+    for row in TOPIC_KEYS.values()
+    if len(row.synonyms) > 1
+    for synonym in row.synonyms
+}
+"""Broker keys that are one setting in several units → all of its names, the one that wins first."""
+
+_LISTENER_PREFIX = "listener.name."
+
+
+def find_broker_key(name: str) -> ConfigKey | None:
+    """Return the row of a broker-level name, also when it is written for one listener or one SASL mechanism."""
+    if (row := BROKER_KEYS.get(name)) is not None:
+        return row
+    if not name.startswith(_LISTENER_PREFIX):
+        return None
+    _, _, base = name.removeprefix(_LISTENER_PREFIX).partition(".")
+    if (row := BROKER_KEYS.get(base)) is not None:
+        return row
+    _, _, base = base.partition(".")
+    return BROKER_KEYS.get(base)

@@ -1,0 +1,83 @@
+"""The short vocabulary in which the rows of the table are written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from config.key import ConfigKey, ConfigType, Importance, Synonym, Update, Validator
+from config.validators import Matching
+
+BOOLEAN = ConfigType.BOOLEAN
+STRING = ConfigType.STRING
+INT = ConfigType.INT
+SHORT = ConfigType.SHORT
+LONG = ConfigType.LONG
+DOUBLE = ConfigType.DOUBLE
+LIST = ConfigType.LIST
+CLASS = ConfigType.CLASS
+PASSWORD = ConfigType.PASSWORD
+
+HIGH: Importance = "high"
+MEDIUM: Importance = "medium"
+LOW: Importance = "low"
+
+READ_ONLY: Update = "read-only"
+PER_BROKER: Update = "per-broker"
+CLUSTER_WIDE: Update = "cluster-wide"
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+MINUTE_MS = 60_000
+HOUR_MS = 3_600_000
+
+PROTOCOL_MAP = Matching(
+    re.compile(r"(\s*[^:,\s]+\s*:\s*(?i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)\s*(,|$))*"),
+    "NAME:PROTOCOL pairs with the protocols PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+)
+PER_IP_LIMITS = Matching(re.compile(r"(\s*[^,\s]+:[0-9]{1,9}\s*(,|$))*"), "host:count pairs separated by commas")
+HOST_AND_PORT = Matching(re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:\s]*):[0-9]{1,5}"), "host:port", whole="")
+THROTTLED_REPLICAS = Matching(re.compile(r"[0-9]+:[0-9]+"), "[partitionId]:[brokerId],...", whole="*")
+OFFSET_RESET = Matching(
+    re.compile(r"(?i:latest|earliest|by_duration:P.*[0-9].*)"),
+    "latest, earliest or by_duration: and an ISO 8601 duration",
+)
+
+
+def broker(
+    name: str,
+    type: ConfigType,
+    default: Any,
+    validator: Validator | None,
+    importance: Importance,
+    doc: str,
+    update: Update = READ_ONLY,
+    internal: bool = False,
+) -> ConfigKey:
+    """Write a row of broker scope; its update mode says what may change it while the broker runs."""
+    return ConfigKey(name, type, default, validator, importance, "broker", update, (), internal, doc)
+
+
+def topic(
+    name: str,
+    type: ConfigType,
+    default: Any,
+    validator: Validator | None,
+    doc: str,
+    synonyms: tuple[Synonym, ...] = (),
+    internal: bool = False,
+) -> ConfigKey:
+    """Write a row of topic scope; any topic can override it at any time."""
+    return ConfigKey(name, type, default, validator, MEDIUM, "topic", CLUSTER_WIDE, synonyms, internal, doc)
+
+
+def group(
+    name: str,
+    type: ConfigType,
+    default: Any,
+    validator: Validator | None,
+    doc: str,
+    synonyms: tuple[Synonym, ...] = (),
+) -> ConfigKey:
+    """Write a row of group scope; any group can override it at any time."""
+    return ConfigKey(name, type, default, validator, MEDIUM, "group", CLUSTER_WIDE, synonyms, False, doc)
