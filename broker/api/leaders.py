@@ -31,9 +31,9 @@ class Leaders:
         structs = []
         for node_id in sorted(leader_ids):
             broker = self._image().brokers.get(node_id)
-            endpoint = broker.endpoint(context.listener.name) if broker is not None else None
-            if broker is not None and endpoint is not None:
-                structs.append(
-                    endpoint_type(node_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-                )
+            for endpoint in broker.endpoints if broker is not None else ():
+                if broker is not None and endpoint.name == context.listener.name:
+                    structs.append(
+                        endpoint_type(node_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+                    )
         return structs

@@ -102,7 +102,7 @@ class Connection:
         self.client_host = client_host
         self.id = connection_id
         self._outbox = Outbox(sock)
-        self._kept: bytes | bytearray = b""  # bytes received and not executed yet
+        self._kept = bytearray()  # bytes received and not executed yet
         self._own: bytearray | None = None  # the frame that is too large for the shared buffer
         self._own_filled = 0
         self._own_size = 0
@@ -163,11 +163,11 @@ class Connection:
             shared.buffer[: len(kept)] = kept
             end += len(kept)
         if self._waiting is not None:
-            self._kept = bytes(shared.buffer[:end])
+            self._kept = bytearray(shared.buffer[:end])
             if end >= OWN_BUFFER_ABOVE_BYTES:
                 self._read(False)
             return
-        self._kept = b""
+        self._kept = bytearray()
         self._run(shared.buffer, end)
 
     def _continue_own(self, own: bytearray) -> None:
@@ -203,7 +203,7 @@ class Connection:
         if self.closed:
             return
         if position < end:
-            self._kept = bytes(buffer[position:end])
+            self._kept = bytearray(buffer[position:end])
             if not turns:
                 self._shared.loop.call_soon(self._run_kept)
         self._after_turn()
@@ -250,7 +250,7 @@ class Connection:
 
     def _resume(self) -> None:
         """Go on with what was kept, then with the socket."""
-        if self._kept:
+        if self._kept and not self._stopping:
             self._run_kept()
         else:
             self._after_turn()
@@ -259,7 +259,7 @@ class Connection:
         kept = self._kept
         if self.closed or not kept or not self._may_execute():
             return
-        self._kept = b""
+        self._kept = bytearray()
         self._run(memoryview(kept), len(kept))
 
     def _after_turn(self) -> None:
@@ -327,7 +327,7 @@ class Connection:
         self._socket.close()
         self._outbox.drop()
         self._own = None
-        self._kept = b""
+        self._kept = bytearray()
         if self._waiting is not None:
             self._waiting.cancel()
         self._shared.on_close(self)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
-from broker.metadata.image import ClusterImage, TopicImage
-from broker.metadata.publishers import Delta
+from broker.metadata.image import TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.partition import Partition
 from config.views import LogConfig
@@ -59,30 +58,27 @@ class PartitionManager:
         """Bring the hosted partitions in line with a new image."""
         for topic in delta.deleted_topics:
             self._delete(topic)
-        for name in delta.changed_topics:
-            topic_image = image.topics_by_name.get(name)
-            if topic_image is not None:
-                self._host(topic_image, image)
-        for name in delta.changed_topic_configs:
-            topic_image = image.topics_by_name.get(name)
-            if topic_image is not None:
-                self._reconfigure(topic_image, image)
+        configs: dict[str, LogConfig] = {}
+        for placed in (*delta.created_partitions, *delta.changed_partitions):
+            self._host(placed, image, configs)
+        for kind, name in delta.changed_configs:
+            if kind == TOPIC_RESOURCE and name in image.topics_by_name:
+                self._reconfigure(image.topics_by_name[name], image)
 
-    def _host(self, topic: TopicImage, image: ClusterImage) -> None:
-        config: LogConfig | None = None
-        for index, placed in enumerate(topic.partitions):
-            if self._node_id not in placed.replicas:
-                continue
-            tp = TopicPartition(topic.name, index)
-            partition = self._hosted.get(tp)
+    def _host(self, placed: PartitionDelta, image: ClusterImage, configs: dict[str, LogConfig]) -> None:
+        if self._node_id not in placed.image.replicas:
+            return
+        tp = placed.topic_partition
+        partition = self._hosted.get(tp)
+        if partition is None:
+            config = configs.get(tp.topic)
+            if config is None:
+                config = configs[tp.topic] = self._config_for(tp.topic, image)
+            partition = self._open(tp, placed.topic.topic_id, config)
             if partition is None:
-                if config is None:
-                    config = self._config_for(topic.name, image)
-                partition = self._open(tp, topic.topic_id, config)
-                if partition is None:
-                    continue
-                self._hosted[tp] = partition
-            partition.follow(placed.leader, placed.leader_epoch, tuple(placed.isr))
+                return
+            self._hosted[tp] = partition
+        partition.follow(placed.image.leader, placed.image.leader_epoch, placed.image.isr)
 
     def _open(self, tp: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
         try:

@@ -1,0 +1,81 @@
+"""Every metric the broker exports: one row each. Collectors fill them, docs and tests derive from them.
+
+Names follow what the JMX exporter makes of Kafka's beans where a bean exists; our own begin with `odradek_`.
+Labels are bounded: API names, listeners and the topics hosted here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What kind of number a metric is."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+BROKER_STATE = Metric("kafka_server_kafkaserver_brokerstate", Kind.GAUGE, "1 starting, 2 recovering, 3 running, 6 stopping")
+REQUEST_SECONDS = Metric(
+    "kafka_network_requestmetrics_totaltime_seconds",
+    Kind.HISTOGRAM,
+    "Time from a complete request to its response, waiting included",
+    ("request",),
+)
+REQUEST_BYTES = Metric(
+    "kafka_network_requestmetrics_requestbytes", Kind.COUNTER, "Bytes of requests received", ("request",)
+)
+REQUEST_FAILURES = Metric(
+    "kafka_network_requestmetrics_failed", Kind.COUNTER, "Requests that ended with a closed connection", ("request",)
+)
+REQUEST_MALFORMED = Metric(
+    "kafka_network_requestmetrics_malformed", Kind.COUNTER, "Requests that could not be decoded", ("request",)
+)
+REFUSED_FRAMES = Metric(
+    "odradek_network_refused_frames", Kind.COUNTER, "Frames with an unknown API, an unknown version or no legible header"
+)
+CONNECTIONS = Metric("kafka_server_socketservermetrics_connection_count", Kind.GAUGE, "Open client connections")
+CONNECTIONS_ACCEPTED = Metric(
+    "kafka_server_socketservermetrics_connection_creation", Kind.COUNTER, "Client connections accepted"
+)
+PARTITIONS = Metric("kafka_server_replicamanager_partitioncount", Kind.GAUGE, "Partitions hosted here")
+LEADERS = Metric("kafka_server_replicamanager_leadercount", Kind.GAUGE, "Partitions led by this broker")
+OFFLINE_REPLICAS = Metric(
+    "kafka_server_replicamanager_offlinereplicacount", Kind.GAUGE, "Partitions whose log directory has failed"
+)
+FETCH_SESSIONS = Metric(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions", Kind.GAUGE, "Incremental fetch sessions"
+)
+FETCH_SESSION_PARTITIONS = Metric(
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", Kind.GAUGE, "Partitions in fetch sessions"
+)
+FETCH_SESSION_EVICTIONS = Metric(
+    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions", Kind.COUNTER, "Fetch sessions evicted"
+)
+BYTES_IN = Metric("kafka_server_brokertopicmetrics_bytesin", Kind.COUNTER, "Bytes appended", ("topic",))
+MESSAGES_IN = Metric("kafka_server_brokertopicmetrics_messagesin", Kind.COUNTER, "Records appended", ("topic",))
+LOG_SIZE = Metric("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments", ("topic", "partition"))
+LOG_START_OFFSET = Metric("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", ("topic", "partition"))
+LOG_END_OFFSET = Metric("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
+LOG_SEGMENTS = Metric("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
+GROUPS = Metric(
+    "kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",)
+)
+RECOVERY_SECONDS = Metric(
+    "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at the last start"
+)
+
+METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -1,0 +1,93 @@
+"""The HTTP side: `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever keeps us running.
+
+A small HTTP/1.1 server on the loop; every answer closes its connection. Bounds: the head of a request, and the time it
+may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+logger = logging.getLogger(__name__)
+
+MAX_HEAD_BYTES = 16 * 1024
+HEAD_TIMEOUT_SECONDS = 5.0
+TEXT = "text/plain; charset=utf-8"
+
+Health = Callable[[], str]
+"""Gives the empty string when all is well, else the reason."""
+
+
+class Exporter:
+    """Serves metrics and health."""
+
+    def __init__(self, registry: CollectorRegistry, is_ready: Health) -> None:
+        self._registry = registry
+        self._is_ready = is_ready
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Start to listen and give the bound port."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_TIMEOUT_SECONDS)
+            writer.write(self._answer(head.decode("latin-1")))
+            await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, OSError):
+            pass  # nobody there who could use an answer
+        finally:
+            writer.close()
+
+    def _answer(self, head: str) -> bytes:
+        request, *lines = head.split("\r\n")
+        parts = request.split(" ")
+        if len(parts) != 3:
+            return _response("400 Bad Request", TEXT, b"bad request\n")
+        method, target, _ = parts
+        if method not in ("GET", "HEAD"):
+            return _response("405 Method Not Allowed", TEXT, b"only GET and HEAD\n")
+        status, content_type, body = self._page(target.partition("?")[0], _header(lines, "accept"))
+        return _response(status, content_type, body, with_body=method == "GET")
+
+    def _page(self, path: str, accept: str) -> tuple[str, str, bytes]:
+        if path == "/metrics":
+            encode, content_type = choose_encoder(accept)
+            return "200 OK", content_type, encode(self._registry)
+        if path == "/healthz":
+            return "200 OK", TEXT, b"ok\n"
+        if path == "/readyz":
+            reason = self._is_ready()
+            if reason:
+                return "503 Service Unavailable", TEXT, f"not ready: {reason}\n".encode()
+            return "200 OK", TEXT, b"ready\n"
+        return "404 Not Found", TEXT, b"try /metrics, /healthz or /readyz\n"
+
+
+def _header(lines: list[str], name: str) -> str:
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip().lower() == name:
+            return value.strip()
+    return ""
+
+
+def _response(status: str, content_type: str, body: bytes, *, with_body: bool = True) -> bytes:
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode("latin-1") + (body if with_body else b"")

@@ -1,0 +1,42 @@
+"""The kernel's page cache: is a range in it, and bring it in.
+
+`sendfile` and `pread` of a cold page keep their caller waiting for the disk. A read that may not wait (RWF_NOWAIT)
+tells cold from warm; where the kernel or file system cannot say, everything counts as warm.
+"""
+
+from __future__ import annotations
+
+import os
+
+PROBE_EVERY_BYTES = 256 * 1024
+"""Read-ahead works in pieces of this order, so what lies between two warm probes is almost surely warm."""
+LOAD_STEP_BYTES = 128 * 1024
+
+_probe = (bytearray(1),)
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+
+
+def is_resident(fd: int, position: int, size: int) -> bool:
+    """Tell whether [position, position + size) can be read without waiting for the disk, as far as probes show."""
+    last = position + size - 1
+    try:
+        while position < last:
+            os.preadv(fd, _probe, position, _NOWAIT)
+            position += PROBE_EVERY_BYTES
+        os.preadv(fd, _probe, last, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def load(fd: int, position: int, size: int) -> None:
+    """Read the range into the page cache. Blocking: disk; for an I/O thread. Raises: OSError."""
+    os.posix_fadvise(fd, position, size, os.POSIX_FADV_WILLNEED)
+    end = position + size
+    while position < end:
+        got = len(os.pread(fd, min(LOAD_STEP_BYTES, end - position), position))
+        if not got:
+            return
+        position += got

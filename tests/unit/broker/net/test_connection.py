@@ -1,0 +1,230 @@
+"""A connection over a socket pair: framing, order, parking, backpressure, regions, closing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from broker.net.connection import (
+    MAX_REQUESTS_PER_TURN,
+    OWN_BUFFER_ABOVE_BYTES,
+    CloseConnection,
+    Connection,
+    Shared,
+)
+from broker.runtime.tasks import TaskOwner, start_inline
+from config.views import ListenerConfig
+
+LISTENER = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)
+MAX_FRAME_BYTES = 3 * 1024 * 1024
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Echo:
+    """Answers each frame with a frame of the same bytes; some first letters do something else."""
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+        self.gates: dict[bytes, asyncio.Future[None]] = {}
+        self.regions: list[Region] = []
+
+    def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
+        return start_inline(self._answer(bytes(data)))
+
+    async def _answer(self, data: bytes) -> list[Any]:
+        self.seen.append(data)
+        if data.startswith(b"wait"):
+            gate = self.gates[data] = asyncio.get_running_loop().create_future()
+            await gate
+        if data.startswith(b"close"):
+            raise CloseConnection("asked to")
+        if data.startswith(b"silent"):
+            return []
+        if data.startswith(b"file"):
+            region = Region(int(data[4:]))
+            self.regions.append(region)
+            return [struct.pack(">i", len(region) + 4), b"head", region]
+        return [frame(data)]
+
+
+class Region:
+    """A file region of known bytes."""
+
+    def __init__(self, size: int, missing: int = 0) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self.content = bytes(i % 251 for i in range(size))
+        self._file.write(self.content[: size - missing])
+        self._file.flush()
+        self.fd = self._file.fileno()
+        self.position = 0
+        self.released = 0
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def release(self) -> None:
+        self.released += 1
+
+
+class Peer:
+    """The client's side and everything behind the broker's."""
+
+    def __init__(self) -> None:
+        self.ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        self.ours.setblocking(False)
+        self.echo = Echo()
+        self.tasks = TaskOwner("test")
+        self.loaded: list[tuple[int, int]] = []
+        self.closed: list[Connection] = []
+        shared = Shared(self.echo, self.tasks, MAX_FRAME_BYTES, self._load, self.closed.append)
+        self.connection = Connection(shared, theirs, LISTENER, "127.0.0.1", 1)
+        self.connection.start()
+        self.loop = asyncio.get_running_loop()
+
+    async def _load(self, region: Region, position: int, size: int) -> None:
+        self.loaded.append((position, size))
+
+    async def send(self, data: bytes) -> None:
+        await self.loop.sock_sendall(self.ours, data)
+
+    async def receive(self, size: int) -> bytes:
+        received = b""
+        while len(received) < size:
+            piece = await asyncio.wait_for(self.loop.sock_recv(self.ours, size - len(received)), 5)
+            assert piece, f"closed after {received[:50]!r}"
+            received += piece
+        return received
+
+    async def ended(self) -> bool:
+        return await asyncio.wait_for(self.loop.sock_recv(self.ours, 1), 5) == b""
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not condition():
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    peer = Peer()
+    yield peer
+    peer.connection.close()
+    await peer.tasks.close()
+    peer.ours.close()
+
+
+async def test_a_frame_split_at_every_byte_is_one_request(peer: Peer) -> None:
+    for byte in frame(b"hello"):
+        await peer.send(bytes([byte]))
+        await asyncio.sleep(0)
+    assert await peer.receive(9) == frame(b"hello")
+    assert peer.echo.seen == [b"hello"]
+
+
+async def test_many_frames_in_one_write_are_answered_in_order(peer: Peer) -> None:
+    names = [b"n%05d" % i for i in range(3 * MAX_REQUESTS_PER_TURN + 7)]
+    await peer.send(b"".join(map(frame, names)))
+    assert await peer.receive(10 * len(names)) == b"".join(map(frame, names))
+
+
+async def test_a_parked_request_holds_back_what_follows_it(peer: Peer) -> None:
+    await peer.send(frame(b"one") + frame(b"wait") + frame(b"three"))
+    assert await peer.receive(7) == frame(b"one")
+    await peer.until(lambda: b"wait" in peer.echo.gates)
+    await peer.send(frame(b"four"))
+    await asyncio.sleep(0)
+    assert peer.echo.seen == [b"one", b"wait"]
+    peer.echo.gates[b"wait"].set_result(None)
+    assert await peer.receive(25) == frame(b"wait") + frame(b"three") + frame(b"four")
+
+
+async def test_a_peer_that_goes_while_its_request_is_parked_ends_the_wait(peer: Peer) -> None:
+    await peer.send(frame(b"wait"))
+    await peer.until(lambda: b"wait" in peer.echo.gates)
+    peer.ours.shutdown(socket.SHUT_WR)
+    await peer.until(lambda: peer.echo.gates[b"wait"].cancelled())
+    assert peer.closed == [peer.connection]
+
+
+async def test_a_large_frame_arrives_whole_and_the_next_one_after_it(peer: Peer) -> None:
+    large = os.urandom(MAX_FRAME_BYTES)
+    assert len(large) > OWN_BUFFER_ABOVE_BYTES
+    sending = asyncio.ensure_future(peer.send(frame(large) + frame(b"next")))
+    assert await peer.receive(4 + len(large) + 8) == frame(large) + frame(b"next")
+    await sending
+
+
+@pytest.mark.parametrize("size", [-1, MAX_FRAME_BYTES + 1, 0x16030100, 0x47455420])
+async def test_an_illegal_size_closes_at_once_and_without_a_word(peer: Peer, size: int) -> None:
+    await peer.send(struct.pack(">i", size))
+    assert await peer.ended()
+    assert peer.echo.seen == []
+
+
+async def test_answers_given_before_a_close_still_arrive(peer: Peer) -> None:
+    await peer.send(frame(b"one") + frame(b"close") + frame(b"never"))
+    assert await peer.receive(7) == frame(b"one")
+    assert await peer.ended()
+    assert peer.echo.seen == [b"one", b"close"]
+
+
+async def test_a_request_without_answer_is_followed_by_the_next(peer: Peer) -> None:
+    await peer.send(frame(b"silent") + frame(b"two"))
+    assert await peer.receive(7) == frame(b"two")
+
+
+async def test_regions_leave_whole_between_heads_and_are_released_once(peer: Peer) -> None:
+    size = 5 * 1024 * 1024
+    await peer.send(frame(b"file%d" % size) + frame(b"after"))
+    received = await peer.receive(4 + 4 + size + 9)
+    await peer.until(lambda: bool(peer.echo.regions) and peer.echo.regions[0].released == 1)
+    region = peer.echo.regions[0]
+    assert received == struct.pack(">i", size + 4) + b"head" + region.content + frame(b"after")
+    assert region.released == 1
+
+
+async def test_nothing_more_is_executed_while_the_peer_does_not_read(peer: Peer) -> None:
+    size = 8 * 1024 * 1024
+    await peer.send(frame(b"file%d" % size) + frame(b"second"))
+    await peer.until(lambda: bool(peer.echo.regions))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(peer.echo.seen) == 1
+    assert peer.connection.is_busy()
+    await peer.receive(8 + size)
+    assert await peer.receive(10) == frame(b"second")
+
+
+async def test_a_file_shorter_than_promised_closes_the_connection(peer: Peer) -> None:
+    region = Region(1000, missing=10)
+
+    async def answer(data: bytes) -> list[Any]:
+        return [struct.pack(">i", 1000), region]
+
+    peer.echo._answer = answer  # type: ignore[method-assign]
+    await peer.send(frame(b"x"))
+    assert await peer.receive(4 + 990) == struct.pack(">i", 1000) + region.content[:990]
+    assert await peer.ended()
+    assert region.released == 1
+
+
+async def test_stop_answers_the_request_in_progress_and_then_closes(peer: Peer) -> None:
+    await peer.send(frame(b"wait") + frame(b"later"))
+    await peer.until(lambda: b"wait" in peer.echo.gates)
+    peer.connection.stop()
+    assert not peer.connection.closed
+    peer.echo.gates[b"wait"].set_result(None)
+    assert await peer.receive(8) == frame(b"wait")
+    assert await peer.ended()
+    assert peer.echo.seen == [b"wait"]
