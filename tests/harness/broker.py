@@ -80,7 +80,7 @@ class BrokerProcess:
         return self.process.pid
 
     def default_properties(self) -> dict[str, str]:
-        """Return what every test wants unless it says otherwise: its own ports and directory, and no rebalance delay."""
+        """Return what every test wants unless it says otherwise: own ports and directory, no rebalance delay."""
         return {
             "node.id": "1",
             "listeners": f"PLAINTEXT://{self.host}:{self.port}",
