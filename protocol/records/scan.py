@@ -311,3 +311,13 @@ def _header_structure(data: Buffer, position: int) -> list[int]:
         places += range(start, position)
         position += max(size, 0)
     return places
+
+
+def largest_body(section: Buffer, count: int) -> int:
+    """Find the largest record body (what the length prefix counts) of a section that scan_records accepted."""
+    largest = position = 0
+    for _ in range(count):
+        length, position = read_varint(section, position)
+        largest = max(largest, length)
+        position += length
+    return largest
