@@ -1,0 +1,57 @@
+"""Starting and stopping, step by step. The order is the content of this file; each step says what it guards.
+
+Start: what fails is undone by running the stop steps of what had been started. Stop: every step runs, also when one
+before it failed, and the time left is shared by those that wait for others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what is started, how, why at this place, and how it is stopped again."""
+
+    name: str
+    start: Callable[[], Awaitable[None]]
+    stop: Callable[[], Awaitable[None]]
+
+
+class Lifecycle:
+    """Runs steps forwards at start and backwards at stop."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._steps = steps
+        self._started: list[Step] = []
+        self.current = "not started"
+
+    async def start(self) -> None:
+        """Run every start. Raises: what a step raises, after the steps before it have been stopped again."""
+        for step in self._steps:
+            self.current = step.name
+            try:
+                await step.start()
+            except BaseException:
+                await self.stop()
+                raise
+            self._started.append(step)
+        self.current = "running"
+
+    async def stop(self) -> bool:
+        """Stop what was started, last first; True when every step went well."""
+        clean = True
+        while self._started:
+            step = self._started.pop()
+            self.current = f"stopping {step.name}"
+            try:
+                await step.stop()
+            except Exception:
+                clean = False
+                logger.exception("stop step failed step=%s", step.name)
+        self.current = "stopped"
+        return clean
