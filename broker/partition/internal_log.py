@@ -1,0 +1,51 @@
+"""The partitions of one internal topic, as coordinators write and replay them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import ACKS_ALL
+from protocol.records.batch import iter_batches
+from storage.types import AppendOrigin
+
+SCAN_BYTES = 4 * 1024 * 1024
+"""How much is read at a time while a coordinator loads."""
+
+
+class InternalLog:
+    """A coordinator's door into its topic."""
+
+    def __init__(self, topic: str, partitions: PartitionManager) -> None:
+        self._topic = topic
+        self._partitions = partitions
+
+    async def append(self, partition: int, batch: bytes) -> int:
+        """Append one batch and give the offset after it; the high watermark has passed it.
+
+        Raises: broker.partition.errors, storage.errors.
+        """
+        result = self._partitions.get(self._topic, partition).append(
+            batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR
+        )
+        return result.last_offset + 1
+
+    def scan(self, partition: int) -> Iterator[memoryview]:
+        """Give the stored batches one at a time, from the log start to the high watermark. Blocking: disk."""
+        log = self._partitions.get(self._topic, partition).log
+        offset = log.log_start_offset
+        while offset < log.high_watermark:
+            found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
+            if found.region is None:
+                return
+            data = memoryview(found.region.read())
+            found.region.release()
+            for position, header in iter_batches(data):
+                if header.next_offset > offset:
+                    yield data[position : position + header.size_bytes]
+                    offset = header.next_offset
+
+    def leader_epoch(self, partition: int) -> int:
+        """Give the epoch of our leadership, -1 for a partition that is not hosted here."""
+        found = self._partitions.find((self._topic, partition))
+        return found.leader_epoch if found is not None else -1
