@@ -1,0 +1,39 @@
+"""The `leader-epoch-checkpoint` of a partition: `epoch startOffset` a line, ascending in both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from storage.checkpoints.lines import read_lines, render_lines, write_lines
+from storage.env.fs import FileSystem
+from storage.errors import CorruptCheckpoint
+
+
+def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
+    """Return (epoch, start offset) pairs. Raises: CorruptCheckpoint, also when they do not ascend."""
+    entries: list[tuple[int, int]] = []
+    for row in read_lines(fs, path):
+        try:
+            epoch, start_offset = map(int, row)
+        except ValueError as error:
+            raise CorruptCheckpoint(path, f"malformed line {' '.join(row)!r}") from error
+        if epoch < 0 or start_offset < 0 or (entries and (epoch <= entries[-1][0] or start_offset < entries[-1][1])):
+            raise CorruptCheckpoint(path, f"entry {epoch} {start_offset} is out of order")
+        entries.append((epoch, start_offset))
+    return entries
+
+
+def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Atomically replace the file. Blocking: disk."""
+    write_lines(fs, path, _rows(entries))
+
+
+def write_leader_epochs_lazily(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Replace the file without waiting for the disk, for changes that a restart finds out again by itself."""
+    temporary = path + ".tmp"
+    fs.write_file(temporary, render_lines(_rows(entries)), sync=False)
+    fs.rename(temporary, path)
+
+
+def _rows(entries: Iterable[tuple[int, int]]) -> list[str]:
+    return [f"{epoch} {start_offset}" for epoch, start_offset in entries]

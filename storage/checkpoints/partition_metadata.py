@@ -1,0 +1,54 @@
+"""The `partition.metadata` of a partition: which incarnation of the topic the directory belongs to.
+
+Two lines, `version: 0` and `topic_id: <22 characters base64url>`, no newline at the end. Topic ids are 16 raw bytes here.
+"""
+
+from __future__ import annotations
+
+import os.path
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+from storage.checkpoints.lines import replace_file
+from storage.env.fs import FileSystem
+from storage.errors import CorruptCheckpoint
+from storage.segment.names import PARTITION_METADATA
+
+TOPIC_ID_BYTES = 16
+
+
+def encode_id(raw: bytes) -> str:
+    """Return 16 bytes as Kafka writes them in text files."""
+    return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
+
+
+def decode_id(text: str) -> bytes:
+    """Return the 16 bytes of an id in text form. Raises: ValueError."""
+    raw = urlsafe_b64decode(text + "==")
+    if len(raw) != TOPIC_ID_BYTES:
+        raise ValueError(f"id {text!r} is not {TOPIC_ID_BYTES} bytes")
+    return raw
+
+
+def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
+    """Return the topic id, or None when the file is missing or empty. Raises: CorruptCheckpoint."""
+    path = os.path.join(directory, PARTITION_METADATA)
+    try:
+        content = fs.read_file(path)
+    except FileNotFoundError:
+        return None
+    if not content.strip():
+        return None
+    try:
+        lines = (line for line in content.decode("ascii").splitlines() if line.strip())
+        fields = {name.strip(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+        if fields["version"] != "0":
+            raise CorruptCheckpoint(path, f"version {fields['version']}")
+        return decode_id(fields["topic_id"])
+    except (ValueError, KeyError) as error:
+        raise CorruptCheckpoint(path, "is malformed") from error
+
+
+def write_partition_metadata(fs: FileSystem, directory: str, topic_id: bytes) -> None:
+    """Atomically write the file. Blocking: disk."""
+    path = os.path.join(directory, PARTITION_METADATA)
+    replace_file(fs, path, f"version: 0\ntopic_id: {encode_id(topic_id)}".encode("ascii"))

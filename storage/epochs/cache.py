@@ -1,0 +1,124 @@
+"""Leader epoch ↔ start offset of one log, ascending in both, kept in `leader-epoch-checkpoint`.
+
+An assignment is durable before it is used: a follower's truncation depends on it. Truncations may be lost in a crash,
+loading repeats them. Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+
+from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs, write_leader_epochs_lazily
+from storage.env.fs import FileSystem
+from storage.errors import CorruptCheckpoint
+from storage.segment.names import LEADER_EPOCH_CHECKPOINT
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+logger = logging.getLogger(__name__)
+
+
+class LeaderEpochCache:
+    """The epochs in which batches of this log were written."""
+
+    __slots__ = ("_directory", "_entries", "_fs", "latest_epoch")
+
+    def __init__(self, fs: FileSystem, directory: str) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._entries: list[tuple[int, int]] = []  # (epoch, start offset); every change is written to the file
+        self.latest_epoch = NO_EPOCH  # of the last entry; read on each append
+
+    def load(self) -> None:
+        """Read the file; a damaged one counts as empty, since recovery and appends fill the cache again."""
+        try:
+            self._replace(read_leader_epochs(self._fs, self._path()))
+        except CorruptCheckpoint as error:
+            logger.warning("ignoring a damaged checkpoint path=%s reason=%s", error.path, error.reason)
+            self._replace([])
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` begins at `start_offset`; contradicting later entries go. Blocking: disk when it changes."""
+        if epoch < 0 or start_offset < 0 or not self._assign(epoch, start_offset):
+            return False
+        write_leader_epochs(self._fs, self._path(), self._entries)
+        return True
+
+    def assign_recovered(self, epoch: int, start_offset: int) -> None:
+        """Assign during recovery, which writes the file once at its end."""
+        if epoch >= 0 and epoch > self.latest_epoch:
+            self._assign(epoch, start_offset)
+
+    def _assign(self, epoch: int, start_offset: int) -> bool:
+        entries = self._entries
+        if entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset:
+            return False
+        self._replace([entry for entry in entries if entry[0] < epoch and entry[1] < start_offset])
+        self._entries.append((epoch, start_offset))
+        self.latest_epoch = epoch
+        return True
+
+    def save(self) -> None:
+        """Write the file as the cache is. Blocking: disk."""
+        write_leader_epochs(self._fs, self._path(), self._entries)
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """Return (epoch found, its end offset): what a follower with `epoch` as its latest may keep."""
+        entries = self._entries
+        if epoch < 0 or not entries or epoch > entries[-1][0]:
+            return NO_EPOCH, NO_OFFSET
+        if epoch == entries[-1][0]:
+            return epoch, log_end_offset
+        if epoch < entries[0][0]:
+            return epoch, entries[0][1]
+        at = max(slot for slot, entry in enumerate(entries) if entry[0] <= epoch)
+        return entries[at][0], entries[at + 1][1]
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """Return the epoch in which the record at `offset` was written, -1 when unknown."""
+        for epoch, start_offset in reversed(self._entries):
+            if start_offset <= offset:
+                return epoch
+        return NO_EPOCH
+
+    def earliest(self) -> tuple[int, int] | None:
+        """Return the first (epoch, start offset)."""
+        return self._entries[0] if self._entries else None
+
+    def entries(self) -> list[tuple[int, int]]:
+        """Return all (epoch, start offset) pairs, ascending."""
+        return list(self._entries)
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Drop the entries that start at or above `offset`."""
+        kept = [entry for entry in self._entries if entry[1] < offset]
+        self._replace_lazily(kept)
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Drop the entries that end at or before `offset`; the one that covers it now starts there."""
+        entries = self._entries
+        covering = max((slot for slot, entry in enumerate(entries) if entry[1] <= offset), default=-1)
+        if covering >= 0:
+            self._replace_lazily([(entries[covering][0], offset), *entries[covering + 1 :]])
+
+    def clear(self) -> None:
+        """Forget everything, as an appended legacy batch or a new start demands."""
+        self._replace_lazily([])
+
+    def move_to_directory(self, directory: str) -> None:
+        """Follow a rename of the partition's directory."""
+        self._directory = directory
+
+    def _replace_lazily(self, entries: list[tuple[int, int]]) -> None:
+        if entries != self._entries:
+            self._replace(entries)
+            write_leader_epochs_lazily(self._fs, self._path(), entries)
+
+    def _replace(self, entries: list[tuple[int, int]]) -> None:
+        self._entries = entries
+        self.latest_epoch = entries[-1][0] if entries else NO_EPOCH
+
+    def _path(self) -> str:
+        return os.path.join(self._directory, LEADER_EPOCH_CHECKPOINT)

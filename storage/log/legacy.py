@@ -1,0 +1,74 @@
+"""Records of legacy messages (v0, v1), for lookups in logs that older brokers wrote.
+
+A message: offset i64, size i32, crc u32, magic i8, attributes i8, [timestamp i64 in v1], key and value with i32 lengths.
+A compressed message holds a nested set: in v1 its inner offsets count from 0 and the outer offset is the last one's; in
+v0 they are absolute. Under LogAppendTime (bit 3) the wrapper's timestamp counts for all inner messages.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+
+from protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME_BIT
+from protocol.records.compression import decompress
+from protocol.records.errors import CorruptBatch
+from protocol.records.record import Record
+
+MAX_NESTED_BYTES = 1 << 28  # of one compressed message; far above any legal message size
+
+_HEAD = Struct(">qiIbb")
+_INT64 = Struct(">q")
+_INT32 = Struct(">i")
+
+
+def iter_legacy_records(message: bytes) -> list[Record]:
+    """Return the records of one whole top-level message. Raises: CorruptBatch, and what decompression raises."""
+    try:
+        return _records(message)
+    except StructError as error:
+        raise CorruptBatch("a legacy message is cut short") from error
+
+
+def _records(message: bytes) -> list[Record]:
+    outer, magic, attributes, _ = _message(message, 0)
+    codec = attributes & CODEC_MASK
+    if not codec:
+        return [outer]
+    nested = bytes(decompress(codec, outer.value or b"", max_size=MAX_NESTED_BYTES))
+    records, position = [], 0
+    while position < len(nested):
+        record, _, _, position = _message(nested, position)
+        records.append(record)
+    if magic == 1 and records:
+        shift = outer.offset - records[-1].offset
+        records = [record._replace(offset=record.offset + shift) for record in records]
+        if attributes & LOG_APPEND_TIME_BIT:
+            records = [record._replace(timestamp=outer.timestamp) for record in records]
+    return records
+
+
+def _message(data: bytes, position: int) -> tuple[Record, int, int, int]:
+    """Return (record, magic, attributes, position of the next message)."""
+    offset, size, _, magic, attributes = _HEAD.unpack_from(data, position)
+    end = position + 12 + size
+    position += _HEAD.size
+    timestamp = -1
+    if magic == 1:
+        timestamp = _INT64.unpack_from(data, position)[0]
+        position += 8
+    key, position = _nullable(data, position)
+    value, position = _nullable(data, position)
+    if position != end:
+        raise CorruptBatch(f"a legacy message at offset {offset} does not fill its size")
+    return Record(offset, timestamp, key, value), magic, attributes, end
+
+
+def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length = _INT32.unpack_from(data, position)[0]
+    position += 4
+    if length < 0:
+        return None, position
+    if position + length > len(data):
+        raise CorruptBatch("a legacy field runs past its message")
+    return data[position : position + length], position + length

@@ -1,0 +1,199 @@
+"""Reading a log: offset and bound → FetchSlice without touching the bytes; offset by timestamp; aborted transactions.
+
+A small memo of (offset → segment, position) remembers where reads ended, so a consumer that follows the log never
+searches. An entry states a fact that only truncation or removal of segments can end; those clear it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.records.batch import MAGIC_V2, BatchHeader
+from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.record import Record, iter_records
+from storage.env.fs import FileSystem
+from storage.errors import CorruptRecord, InvalidRecord, OffsetOutOfRange
+from storage.log.legacy import iter_legacy_records
+from storage.log.state import LogState
+from storage.segment.region import FileRegion
+from storage.segment.segment import Segment
+
+MEMO_ENTRIES = 128  # consumers of one partition that can follow it without searching
+
+
+class FetchSlice(NamedTuple):
+    """What a read found: whole batches in one segment, or nothing (region None, size 0).
+
+    Whoever takes the slice releases the region.
+    """
+
+    region: FileRegion | None
+    size: int
+    segment_base_offset: int
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+EMPTY = FetchSlice(None, 0, -1)
+
+
+class LogReader:
+    """All reads of one log."""
+
+    __slots__ = ("_memo", "_state")
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._memo: dict[int, tuple[Segment, int]] = {}  # where the first batch that ends at or above an offset starts
+
+    def forget_positions(self) -> None:
+        """Drop remembered positions after a truncation or a removal of segments."""
+        self._memo.clear()
+
+    def read(self, start_offset: int, *, max_bytes: int, bound: int, min_one_batch: bool) -> FetchSlice:
+        """Locate the whole batches from the one that holds start_offset, within max_bytes and below `bound`.
+
+        Shape: the first batch may begin before start_offset; a removed offset leads to the next batch there is, in a
+        later segment too. With min_one_batch the first batch comes even if it alone exceeds max_bytes.
+        Raises: OffsetOutOfRange outside [log start, log end]; CorruptRecord. Blocking: index pages and headers only.
+        """
+        offsets = self._state.offsets
+        end_offset = offsets.log_end_offset
+        if not offsets.log_start_offset <= start_offset <= end_offset:
+            raise OffsetOutOfRange(start_offset, offsets.log_start_offset, end_offset)
+        if start_offset >= bound:
+            if start_offset == end_offset:
+                active = self._state.segments.active
+                self._remember(end_offset, active, active.log.size)
+            return EMPTY
+        found = self._memo.get(start_offset)
+        if found is None or found[1] >= found[0].log.size:
+            found = self._locate(start_offset)
+            if found is None:
+                return EMPTY
+        segment, position = found
+        end = segment.log.size if bound >= end_offset else self._bound_position(segment, bound)
+        if end - position > max_bytes:
+            end = self._fitting_end(segment, position, end, max_bytes, min_one_batch)
+        if end <= position:
+            return EMPTY
+        self._remember_end(segment, end, end_offset)
+        return FetchSlice(segment.log.region(position, end), end - position, segment.base_offset)
+
+    def _locate(self, offset: int) -> tuple[Segment, int] | None:
+        """Return the segment and position of the first batch that ends at or above `offset`."""
+        segments = self._state.segments
+        segment: Segment | None = segments.floor(offset) or segments.first()
+        while segment is not None:
+            position = segment.locate(offset)
+            if position is not None:
+                segments.note_use(segment)
+                self._remember(offset, segment, position)
+                return segment, position
+            segment = segments.after(segment)
+        return None
+
+    def _bound_position(self, segment: Segment, bound: int) -> int:
+        """Return where the batches of `segment` that lie wholly below `bound` end."""
+        found = self._memo.get(bound)
+        if found is None or found[1] >= found[0].log.size:
+            found = self._locate(bound)
+        if found is None or found[0] is not segment:
+            return segment.log.size if found is None or found[0].base_offset > segment.base_offset else 0
+        return found[1]
+
+    def _fitting_end(self, segment: Segment, position: int, end: int, max_bytes: int, min_one_batch: bool) -> int:
+        fitting = segment.locate_end(position, max_bytes)
+        if fitting == position and min_one_batch:
+            fitting = segment.log.end_of_batches(position, position)[0]
+        return min(fitting, end)
+
+    def _remember_end(self, segment: Segment, end: int, end_offset: int) -> None:
+        if end < segment.log.size:
+            self._remember(segment.log.base_offset_at(end), segment, end)
+        elif segment.is_active:
+            self._remember(end_offset, segment, end)
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        memo = self._memo
+        if len(memo) >= MEMO_ENTRIES and offset not in memo:
+            del memo[next(iter(memo))]
+        memo[offset] = (segment, position)
+
+    # --- by time ---
+
+    def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
+        """Return the first record with timestamp >= the given one at or above the log start and below `bound`.
+
+        Raises: InvalidRecord when a record above the decompression limit must be decoded. Blocking: disk, cpu.
+        """
+        state = self._state
+        start_offset = state.offsets.log_start_offset
+        for segment in state.segments.starting_with(start_offset):
+            if segment.base_offset >= bound:
+                break
+            segment.ensure_indexes()
+            if segment.largest_timestamp < timestamp:
+                continue
+            state.segments.note_use(segment)
+            _, lower_bound = segment.time_index.lookup(timestamp)
+            found = self._search(segment, max(lower_bound, start_offset), timestamp, start_offset)
+            if found is not None:
+                return found if found.offset < bound else None
+        return None
+
+    def _search(self, segment: Segment, from_offset: int, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        position = segment.locate(from_offset)
+        if position is None:
+            return None
+        for at, header in segment.log.headers(position):
+            if header.max_timestamp < timestamp:
+                continue
+            for record in self._records(segment, at, header):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
+    def offset_of_max_timestamp(self, bound: int) -> TimestampOffset | None:
+        """Return the first record that has the largest timestamp of the log, None when empty or not below `bound`."""
+        segments = self._state.segments
+        best: Segment | None = None
+        for segment in segments:
+            segment.ensure_indexes()
+            if segment.log.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
+                best = segment
+        if best is None or best.largest_timestamp < 0:
+            return None
+        segments.note_use(best)
+        found = self._search(best, best.offset_of_largest_timestamp, best.largest_timestamp, 0)
+        return found if found is not None and found.offset < bound else None
+
+    def _records(self, segment: Segment, position: int, header: BatchHeader) -> list[Record]:
+        batch = segment.log.read(position, header.size_bytes)
+        limit = self._state.config.max_decompressed_message_bytes
+        if header.magic < MAGIC_V2:
+            return iter_legacy_records(batch)
+        records = []
+        for record in iter_records(batch, 0, header):
+            if header.codec and len(record.value or b"") + len(record.key or b"") > limit:
+                raise InvalidRecord(f"record at offset {record.offset} inflates beyond {limit} bytes")
+            records.append(record)
+        return records
+
+    # --- transactions ---
+
+    def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
+        """Return (producer id, first offset) of the aborted transactions that touch [start_offset, upper_bound)."""
+        found = []
+        for segment in self._state.segments.starting_with(start_offset):
+            transactions, is_complete = segment.txn_index.collect(start_offset, upper_bound)
+            found += [(txn.first_offset, txn.producer_id) for txn in transactions]
+            if is_complete:
+                break
+        return [(producer_id, first_offset) for first_offset, producer_id in sorted(found)]

@@ -1,0 +1,83 @@
+"""What the parts of one log share: its files, its clock, its settings and its mutable structures.
+
+One object per log. `config` may be replaced at any time; `path` follows renames of the directory. Everything else is
+fixed after loading, and what changes inside has exactly one writer, named beside it.
+"""
+
+from __future__ import annotations
+
+from config.views import LogConfig
+from storage.env.clock import Clock, Rng
+from storage.env.fs import FileSystem
+from storage.epochs.cache import LeaderEpochCache
+from storage.log.offsets import LogOffsets
+from storage.producers.state import ProducerStateManager
+from storage.segment.segment import Segment
+from storage.segment.segments import Segments
+from storage.stats import StorageStats
+from storage.types import TopicPartition
+
+_INT32_MIN = -(1 << 31)
+
+
+class LogState:
+    """The shared inside of a PartitionLog."""
+
+    __slots__ = (
+        "clock",
+        "config",
+        "epochs",
+        "fs",
+        "offsets",
+        "path",
+        "producers",
+        "rng",
+        "segments",
+        "stats",
+        "topic_id",
+        "tp",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        rng: Rng,
+        path: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        stats: StorageStats,
+    ) -> None:
+        self.fs = fs
+        self.clock = clock
+        self.rng = rng
+        self.tp = tp
+        self.stats = stats
+        self.path = path  # written by PartitionLog when its directory is renamed
+        self.config = config  # replaced by PartitionLog on a change of settings
+        self.topic_id: bytes | None = None
+        self.segments = Segments()  # written by the loader, append (roll), truncation and retention
+        self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
+        self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
+        self.producers: ProducerStateManager  # set by the loader
+
+    def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:
+        """Make a segment object with its own sample of the roll jitter; no file is touched."""
+        return Segment(
+            self.fs,
+            self.path,
+            base_offset,
+            self.config,
+            created_ms=self.clock.now_ms(),
+            jitter_ms=segment_jitter_ms(self.config, self.rng),
+            log_size=log_size,
+        )
+
+
+def segment_jitter_ms(config: LogConfig, rng: Rng) -> int:
+    """Sample the roll jitter: uniform in [0, min(jitter, segment.ms))."""
+    bound = min(config.segment_jitter_ms, config.segment_ms)
+    if bound <= 0:
+        return 0
+    sample = rng.int32()
+    return 0 if sample == _INT32_MIN else abs(sample) % bound

@@ -1,0 +1,61 @@
+import pytest
+
+from storage.epochs.cache import LeaderEpochCache
+
+
+@pytest.fixture
+def cache(fs, tmp_path) -> LeaderEpochCache:
+    cache = LeaderEpochCache(fs, str(tmp_path))
+    cache.load()
+    return cache
+
+
+def test_assignments_are_on_disk_at_once(cache, tmp_path):
+    assert cache.assign(0, 0)
+    assert cache.assign(3, 5)
+    assert not cache.assign(3, 9)
+    assert (tmp_path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 5\n"
+
+
+def test_contradicting_later_entries_go(cache):
+    for epoch, start in ((0, 0), (3, 5), (7, 9)):
+        cache.assign(epoch, start)
+    cache.assign(4, 8)
+    assert cache.entries() == [(0, 0), (3, 5), (4, 8)]
+    cache.assign(5, 5)
+    assert cache.entries() == [(0, 0), (5, 5)]
+
+
+def test_end_offsets(cache):
+    assert cache.end_offset_for(0, 10) == (-1, -1)
+    cache.assign(2, 4)
+    cache.assign(5, 8)
+    assert cache.end_offset_for(-1, 10) == (-1, -1)
+    assert cache.end_offset_for(5, 10) == (5, 10)
+    assert cache.end_offset_for(6, 10) == (-1, -1)
+    assert cache.end_offset_for(1, 10) == (1, 4)
+    assert cache.end_offset_for(2, 10) == (2, 8)
+    assert cache.end_offset_for(4, 10) == (2, 8)
+    assert cache.epoch_for_offset(3) == -1
+    assert cache.epoch_for_offset(8) == 5
+
+
+def test_truncations(cache, fs, tmp_path):
+    for epoch, start in ((0, 0), (3, 5), (7, 9)):
+        cache.assign(epoch, start)
+    cache.truncate_from_end(9)
+    assert cache.entries() == [(0, 0), (3, 5)]
+    cache.truncate_from_start(6)
+    assert cache.entries() == [(3, 6)]
+    again = LeaderEpochCache(fs, str(tmp_path))
+    again.load()
+    assert again.entries() == [(3, 6)]
+    assert again.latest_epoch == 3
+
+
+def test_a_damaged_file_counts_as_empty(fs, tmp_path):
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(b"0\n2\n3 5\n0 0\n")
+    cache = LeaderEpochCache(fs, str(tmp_path))
+    cache.load()
+    assert cache.entries() == []
+    assert cache.latest_epoch == -1
