@@ -71,9 +71,9 @@ def field(
     return dataclasses.field(default_factory=spec.make_default, metadata={SPEC: spec, "doc": doc})
 
 
-@dataclass_transform(field_specifiers=(field,))
+@dataclass_transform()
 def message(cls: type[T]) -> type[T]:
-    """Make a message class of a declaration."""
+    """Make a message class of a declaration. To type checkers every `field(...)` is a default value, hence optional."""
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     made.__init__ = _init_on_first_use
     made.__repr__ = _repr
@@ -85,7 +85,7 @@ def message(cls: type[T]) -> type[T]:
 
 def field_specs(message_type: type) -> dict[str, FieldSpec]:
     """Return the fields of a message in wire order."""
-    return {entry.name: entry.metadata[SPEC] for entry in dataclasses.fields(message_type)}  # type: ignore[arg-type]
+    return {entry.name: entry.metadata[SPEC] for entry in dataclasses.fields(message_type)}
 
 
 def _init_on_first_use(self: Any, *args: Any, **kwargs: Any) -> None:

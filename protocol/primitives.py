@@ -58,7 +58,7 @@ class UVarInt(Construct):  # type: ignore[misc]  # construct is untyped
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         value = 0
         for index in range(UVARINT_BYTES):
-            byte = stream_read(stream, 1, path)[0]
+            byte = int(stream_read(stream, 1, path)[0])
             value |= (byte & SMALL_UVARINT) << 7 * index
             if byte <= SMALL_UVARINT:
                 if value >= 1 << 32:

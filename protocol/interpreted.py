@@ -1,0 +1,22 @@
+"""The plain construct path: slow, obvious, and the yardstick for the compiled twins in `codec.py`."""
+
+from io import BytesIO
+from typing import Any
+
+from construct import ConstructError
+
+from protocol.errors import ProtocolError
+from protocol.message import struct_for
+
+
+def parse_interpreted(message_type: type, version: int, data: bytes) -> Any:
+    """Decode with the construct declaration. Raises ProtocolError on malformed bytes; trailing ones are ignored."""
+    try:
+        return struct_for(message_type, version).parse_stream(BytesIO(data))
+    except ConstructError as error:
+        raise ProtocolError(str(error)) from error
+
+
+def build_interpreted(message: Any, version: int) -> bytes:
+    """Encode with the construct declaration."""
+    return bytes(struct_for(type(message), version).build(message))
