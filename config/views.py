@@ -5,15 +5,25 @@ key's name with dots turned into underscores; the views of one theme drop the th
 conventions (-1 = unlimited, 2^63-1 = never), so comparisons in the storage code read as in the specification.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 NO_DECOMPRESSED_LIMIT = INT_MAX - 8
 """The default of max.decompressed.message.bytes; it counts as no limit at all."""
+
+
+class Values(Protocol):
+    """What a view is built from: see config.resolve.Resolver."""
+
+    def get(self, name: str) -> Any:
+        """Return the broker-level value of a key."""
+
+    def topic_value(self, name: str, overrides: Mapping[str, str]) -> Any:
+        """Return the value of a topic key under a topic's overrides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +226,35 @@ class GroupConfig:
     offsets_load_buffer_size: int = 5_242_880
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
+
+
+_BROKER_ONLY_FIELDS = (
+    "flush_on_append",
+    "validate_on_open",
+    "read_buffer_cap_bytes",
+    "read_ahead_max_bytes",
+    "timestamp_scan_window_bytes",
+    "tail_cache_bytes",
+    "writeback_window_bytes",
+    "page_cache_budget_bytes",
+    "delivery_clock_uncertainty_ms",
+)
+"""Fields of LogConfig that no topic can override; their keys carry our prefix."""
+
+_TOPIC_FIELDS = {f.name: f.name.replace("_", ".") for f in fields(LogConfig) if f.name not in _BROKER_ONLY_FIELDS}
+"""The other fields → topic keys."""
+
+
+def log_config(values: Values, overrides: Mapping[str, str]) -> LogConfig:
+    """Build the view of one log from the broker's values and its topic's overrides."""
+    config = LogConfig(
+        **{name: values.get("odradek.log." + name.replace("_", ".")) for name in _BROKER_ONLY_FIELDS},
+        **{name: _topic_field(values, key, overrides) for name, key in _TOPIC_FIELDS.items()},
+    )
+    segment_bytes = values.topic_value("internal.segment.bytes", overrides)
+    return config if segment_bytes is None else replace(config, segment_bytes=segment_bytes)
+
+
+def _topic_field(values: Values, key: str, overrides: Mapping[str, str]) -> Any:
+    value = values.topic_value(key, overrides)
+    return frozenset(value) if isinstance(value, tuple) else value

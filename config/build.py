@@ -1,0 +1,149 @@
+"""From values to views: the broker-wide views of config.views, built from a Resolver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from config.errors import invalid_value
+from config.listeners import inter_broker_listener, read_listeners, resolvable_host_name
+from config.resolve import Resolver
+from config.views import BrokerConfig, CleanerConfig, GroupConfig, LogManagerConfig, NetworkConfig
+
+
+def network_config(resolver: Resolver, host_name: Callable[[], str | None] = resolvable_host_name) -> NetworkConfig:
+    """Build the view of sockets and limits. Raises InvalidConfig for listeners that clients could not use."""
+    get = resolver.get
+    listeners = read_listeners(resolver, host_name)
+    return NetworkConfig(
+        listeners=listeners,
+        inter_broker_listener_name=inter_broker_listener(resolver, listeners),
+        socket_request_max_bytes=get("socket.request.max.bytes"),
+        socket_send_buffer_bytes=get("socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=get("socket.receive.buffer.bytes"),
+        socket_listen_backlog_size=get("socket.listen.backlog.size"),
+        connections_max_idle_ms=get("connections.max.idle.ms"),
+        max_connections=get("max.connections"),
+        max_connections_per_ip=get("max.connections.per.ip"),
+        max_connections_per_ip_overrides=_per_ip_limits(get("max.connections.per.ip.overrides")),
+        max_connection_creation_rate=get("max.connection.creation.rate"),
+    )
+
+
+def broker_config(resolver: Resolver) -> BrokerConfig:
+    """Build the view of identity, directories and broker-wide rules. Raises InvalidConfig for a doubled directory."""
+    get = resolver.get
+    log_dirs = read_log_dirs(resolver)
+    metadata_log_dir = get("metadata.log.dir")
+    return BrokerConfig(
+        node_id=get("node.id"),
+        rack=get("broker.rack"),
+        log_dirs=log_dirs,
+        metadata_log_dir=log_dirs[0] if metadata_log_dir is None else os.path.abspath(metadata_log_dir),
+        num_partitions=get("num.partitions"),
+        default_replication_factor=get("default.replication.factor"),
+        min_insync_replicas=get("min.insync.replicas"),
+        auto_create_topics_enable=get("auto.create.topics.enable"),
+        delete_topic_enable=get("delete.topic.enable"),
+        message_max_bytes=get("message.max.bytes"),
+        fetch_max_bytes=get("fetch.max.bytes"),
+        max_incremental_fetch_session_cache_slots=get("max.incremental.fetch.session.cache.slots"),
+        max_request_partition_size_limit=get("max.request.partition.size.limit"),
+        request_timeout_ms=get("request.timeout.ms"),
+        controlled_shutdown_enable=get("controlled.shutdown.enable"),
+        metadata_log_segment_bytes=_metadata_segment_bytes(resolver),
+        metadata_log_segment_ms=get("metadata.log.segment.ms"),
+        metadata_max_retention_bytes=get("metadata.max.retention.bytes"),
+        metadata_max_retention_ms=get("metadata.max.retention.ms"),
+        metadata_log_max_record_bytes_between_snapshots=get("metadata.log.max.record.bytes.between.snapshots"),
+        metadata_log_max_snapshot_interval_ms=get("metadata.log.max.snapshot.interval.ms"),
+        unstable_api_versions_enable=get("unstable.api.versions.enable"),
+        http_listener=_http_listener(get("odradek.http.listener")),
+        shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),
+    )
+
+
+def log_manager_config(resolver: Resolver) -> LogManagerConfig:
+    """Build the view of the periodic work on all logs."""
+    get = resolver.get
+    return LogManagerConfig(
+        retention_check_interval_ms=get("log.retention.check.interval.ms"),
+        flush_scheduler_interval_ms=get("log.flush.scheduler.interval.ms"),
+        flush_offset_checkpoint_interval_ms=get("log.flush.offset.checkpoint.interval.ms"),
+        flush_start_offset_checkpoint_interval_ms=get("log.flush.start.offset.checkpoint.interval.ms"),
+        high_watermark_checkpoint_interval_ms=get("replica.high.watermark.checkpoint.interval.ms"),
+        initial_task_delay_ms=get("log.initial.task.delay.ms"),
+        recovery_threads_per_data_dir=get("num.recovery.threads.per.data.dir"),
+        dir_failure_timeout_ms=get("log.dir.failure.timeout.ms"),
+        producer_id_expiration_ms=get("producer.id.expiration.ms"),
+        producer_id_expiration_check_interval_ms=get("producer.id.expiration.check.interval.ms"),
+        transactional_id_expiration_ms=get("transactional.id.expiration.ms"),
+        max_transaction_timeout_ms=get("transaction.max.timeout.ms"),
+    )
+
+
+def cleaner_config(resolver: Resolver) -> CleanerConfig:
+    """Build the view of the compaction workers."""
+    get = resolver.get
+    return CleanerConfig(
+        enable=get("log.cleaner.enable"),
+        threads=get("log.cleaner.threads"),
+        dedupe_buffer_size=get("log.cleaner.dedupe.buffer.size"),
+        io_buffer_size=get("log.cleaner.io.buffer.size"),
+        io_buffer_load_factor=get("log.cleaner.io.buffer.load.factor"),
+        io_max_bytes_per_second=get("log.cleaner.io.max.bytes.per.second"),
+        backoff_ms=get("log.cleaner.backoff.ms"),
+    )
+
+
+def group_config(resolver: Resolver) -> GroupConfig:
+    """Build the view of consumer groups and their offsets."""
+    get = resolver.get
+    return GroupConfig(
+        initial_rebalance_delay_ms=get("group.initial.rebalance.delay.ms"),
+        min_session_timeout_ms=get("group.min.session.timeout.ms"),
+        max_session_timeout_ms=get("group.max.session.timeout.ms"),
+        max_size=get("group.max.size"),
+        offset_metadata_max_bytes=get("offset.metadata.max.bytes"),
+        offset_commit_timeout_ms=get("offsets.commit.timeout.ms"),
+        offsets_topic_num_partitions=get("offsets.topic.num.partitions"),
+        offsets_topic_replication_factor=get("offsets.topic.replication.factor"),
+        offsets_topic_segment_bytes=get("offsets.topic.segment.bytes"),
+        offsets_topic_compression_codec=get("offsets.topic.compression.codec"),
+        offsets_load_buffer_size=get("offsets.load.buffer.size"),
+        offsets_retention_minutes=get("offsets.retention.minutes"),
+        offsets_retention_check_interval_ms=get("offsets.retention.check.interval.ms"),
+    )
+
+
+def read_log_dirs(resolver: Resolver) -> tuple[str, ...]:
+    """Return the log directories as absolute paths without trailing slash, so that every spelling is one directory.
+
+    Raises InvalidConfig when two spellings, or two links, lead to one directory: its logs would be opened twice.
+    """
+    key = "log.dirs" if resolver.get("log.dirs") is not None else "log.dir"
+    paths: dict[str, str] = {}
+    for spelling in resolver.get(key):
+        path = os.path.abspath(spelling)
+        if (real := os.path.realpath(path)) in paths:
+            raise invalid_value(key, ",".join(resolver.get(key)), f"the directory {path} is given twice")
+        paths[real] = path
+    return tuple(paths.values())
+
+
+def _metadata_segment_bytes(resolver: Resolver) -> int:
+    for_tests: int | None = resolver.get("internal.metadata.log.segment.bytes")
+    segment_bytes: int = resolver.get("metadata.log.segment.bytes")
+    return segment_bytes if for_tests is None else for_tests
+
+
+def _http_listener(text: str) -> tuple[str, int] | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _per_ip_limits(text: str) -> tuple[tuple[str, int], ...]:
+    pairs = (pair.strip().rpartition(":") for pair in text.split(",") if pair.strip())
+    return tuple((host, int(count)) for host, _, count in pairs)

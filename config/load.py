@@ -1,0 +1,127 @@
+"""From the command line to a checked Resolver: join the sources, fill in what nothing gives, refuse what cannot work.
+
+Precedence of the static sources: --override, then environment, then properties file, then the embedded values below,
+which let the broker run with no configuration at all. A bad value ends in one line with key, value and what is legal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from config.build import broker_config, network_config
+from config.errors import InvalidConfig, invalid_value
+from config.key import HIDDEN, ConfigKey
+from config.keys import find_broker_key
+from config.resolve import Resolver
+from config.sources import Layer, SourcedValue, from_environment, from_overrides, read_properties
+from config.views import log_config
+
+EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "./data"}
+_EMBEDDED_ORIGIN = "embedded default"
+
+_PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
+"""Settings under these belong to plug-ins, whose names nobody can know."""
+
+_DEDUPE_BUFFER_MIN_BYTES = 1024 * 1024
+"""A cleaner thread with less memory for keys could not hold the entries of one batch."""
+
+
+class Loaded(NamedTuple):
+    """A configuration that passed every check, and what the operator should know about it, one line each."""
+
+    resolver: Resolver
+    warnings: tuple[str, ...]
+
+
+def load(properties_path: str | None, environ: Mapping[str, str], overrides: Iterable[str]) -> Loaded:
+    """Load the static configuration. Raises InvalidConfig. Blocking: disk, and the resolver for a wildcard listener."""
+    file = {} if properties_path is None else read_properties(properties_path)
+    return check({**file, **from_environment(environ), **from_overrides(overrides)})
+
+
+def check(given: Layer) -> Loaded:
+    """Check what was given and complete it."""
+    warnings = []
+    for name, value in given.items():
+        row = find_broker_key(name)
+        if row is not None:
+            _check_value(name, row, value)
+        elif not name.startswith(_PLUGIN_PREFIXES):
+            warnings.append(f"Unknown configuration key {name} is ignored ({value.origin})")
+    static = _complete(given)
+    resolver = Resolver(static)
+    try:
+        _check_roles(resolver)
+        _check_together(resolver)
+        network_config(resolver)
+        broker_config(resolver)
+    except InvalidConfig as error:
+        raise InvalidConfig(_one_line(error.message)) from error
+    return Loaded(resolver, tuple(warnings))
+
+
+def _check_value(name: str, row: ConfigKey, value: SourcedValue) -> None:
+    try:
+        row.parse(value.text)
+    except InvalidConfig as error:
+        text = HIDDEN if row.is_sensitive else value.text
+        reason = (
+            error.message if error.message.startswith("Invalid value") else invalid_value(name, text, error.message)
+        )
+        raise InvalidConfig(_one_line(f"{reason}; legal: {row.legal} ({value.origin})")) from error
+
+
+def _complete(given: Layer) -> dict[str, SourcedValue]:
+    """Add the embedded values that nothing gives, and let the two names of the node id agree."""
+    static = dict(given)
+    if "node.id" in static and "broker.id" in static and static["node.id"].text != static["broker.id"].text:
+        raise invalid_value("broker.id", static["broker.id"].text, f"must equal node.id, {static['node.id'].text}")
+    if "broker.id" in static and int(static["broker.id"].text) >= 0:
+        static.setdefault("node.id", static["broker.id"])
+    if "log.dir" not in static:
+        static.setdefault("log.dirs", SourcedValue(EMBEDDED["log.dirs"], _EMBEDDED_ORIGIN))
+    if "listeners" not in static:
+        static["listeners"] = _embedded_listeners(static.get("advertised.listeners"))
+    return static
+
+
+def _embedded_listeners(advertised: SourcedValue | None) -> SourcedValue:
+    """Listen on loopback; but on every interface, as the official image does, once somebody says what to advertise."""
+    if advertised is None:
+        return SourcedValue(EMBEDDED["listeners"], _EMBEDDED_ORIGIN)
+    text = re.sub(r"://(\[[^\]]*\]|[^:,]*):", "://0.0.0.0:", advertised.text)
+    return SourcedValue(text, f"derived from advertised.listeners, {advertised.origin}")
+
+
+def _check_roles(resolver: Resolver) -> None:
+    roles = resolver.get("process.roles")
+    if roles is not None and "broker" not in roles:
+        raise invalid_value(
+            "process.roles", ",".join(roles), "this program is broker and controller in one; add broker"
+        )
+
+
+def _check_together(resolver: Resolver) -> None:
+    """Refuse values that are legal alone but not with each other."""
+    get = resolver.get
+    log = log_config(resolver, {})
+    if log.retention_ms == 0:
+        raise invalid_value("log.retention.ms", 0, "must be at least 1, or -1 for unlimited (minutes and hours alike)")
+    if log.min_compaction_lag_ms > log.max_compaction_lag_ms:
+        reason = f"must not be greater than log.cleaner.max.compaction.lag.ms, {log.max_compaction_lag_ms}"
+        raise invalid_value("log.cleaner.min.compaction.lag.ms", log.min_compaction_lag_ms, reason)
+    threads = max(get("log.cleaner.threads"), 1)
+    if get("log.cleaner.enable") and get("log.cleaner.dedupe.buffer.size") // threads <= _DEDUPE_BUFFER_MIN_BYTES:
+        reason = f"must give each of {threads} log.cleaner.threads more than {_DEDUPE_BUFFER_MIN_BYTES} bytes"
+        raise invalid_value("log.cleaner.dedupe.buffer.size", get("log.cleaner.dedupe.buffer.size"), reason)
+    shortest, longest = get("group.min.session.timeout.ms"), get("group.max.session.timeout.ms")
+    if shortest > longest:
+        reason = f"must not be greater than group.max.session.timeout.ms, {longest}"
+        raise invalid_value("group.min.session.timeout.ms", shortest, reason)
+
+
+def _one_line(text: str) -> str:
+    """Keep a value with line breaks from breaking the one line promised."""
+    return " ".join(text.split())
