@@ -183,12 +183,16 @@ class RawClient:
         return self.wait_for_topic(name, partitions)
 
     def wait_for_topic(self, name: str, partitions: int) -> bytes:
+        """Wait until every partition has a leader that has begun to lead; return the topic's id."""
+        wanted = [{"partition_index": index, "timestamp": -1} for index in range(partitions)]
+
         def ready() -> bytes | None:
             topic = self.topic(name)
-            if topic.error_code == 0 and len(topic.partitions) == partitions:
-                if all(row.error_code == 0 and row.leader_id >= 0 for row in topic.partitions):
-                    return topic.topic_id
-            return None
+            if topic.error_code != 0 or {row.partition_index for row in topic.partitions} != set(range(partitions)):
+                return None
+            answer = self.request("list_offsets", 1, replica_id=-1, topics=[{"name": name, "partitions": wanted}])
+            leads = all(row.error_code == 0 for row in answer.topics[0].partitions)
+            return topic.topic_id if leads else None
 
         return eventually(ready, what=f"topic {name} with {partitions} leaders")
 
