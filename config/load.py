@@ -50,8 +50,7 @@ def check(given: Layer) -> Loaded:
             _check_value(name, row, value)
         elif not name.startswith(_PLUGIN_PREFIXES):
             warnings.append(f"Unknown configuration key {name} is ignored ({value.origin})")
-    static = _complete(given)
-    resolver = Resolver(static)
+    resolver = Resolver(_complete(given))
     try:
         _check_roles(resolver)
         _check_together(resolver)
@@ -59,6 +58,8 @@ def check(given: Layer) -> Loaded:
         broker_config(resolver)
     except InvalidConfig as error:
         raise InvalidConfig(_one_line(error.message)) from error
+    if resolver.get("authorizer.class.name"):
+        warnings.append("authorizer.class.name has no effect in this version: every client may do everything")
     return Loaded(resolver, tuple(warnings))
 
 
