@@ -1,0 +1,84 @@
+"""Feature levels: what this broker can run at, what a new cluster starts with, what clients are told.
+
+A level is finalized only when its behaviour is there. Odradek has no transactions of the second kind, no consumer
+groups of the new protocol, no share or streams groups and no eligible leader replicas yet, so those features are
+neither supported nor finalized: clients then use the older flows. A directory that comes from an Apache Kafka node may
+carry higher levels in its log; they stay there, and clients see what this broker supports.
+
+Source: KIP-584, KIP-1022; MetadataVersion, KRaftVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker.metadata.errors import UnsupportedMetadataVersion
+from broker.metadata.image import ClusterImage, FeatureRange
+from protocol.stored.cluster import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+METADATA_VERSION_LEVEL = 29
+"""4.2-IV1: what a new cluster starts at."""
+KRAFT_VERSION_LEVEL = 1
+"""Voters are kept in the log itself, as `kafka-storage format --standalone` sets it up."""
+
+SUPPORTED_FEATURES = (
+    FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_LEVEL),
+    FeatureRange(METADATA_VERSION, 7, METADATA_VERSION_LEVEL),
+)
+"""By name, as registrations and ApiVersions list them."""
+
+_SUPPORTED = {feature.name: feature for feature in SUPPORTED_FEATURES}
+
+
+def bootstrap_records() -> list[FeatureLevelRecord]:
+    """Return the feature records of a new cluster; `metadata.version` comes first, as every reader of the log expects."""
+    return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL)]
+
+
+def finalized_features(image: ClusterImage) -> list[tuple[str, int]]:
+    """Return the finalized levels that clients may rely on, by name; level 0 counts as not finalized."""
+    finalized = {**image.features, KRAFT_VERSION: image.kraft_version}
+    return sorted(
+        (name, min(level, _SUPPORTED[name].max_level))
+        for name, level in finalized.items()
+        if name in _SUPPORTED and level >= max(1, _SUPPORTED[name].min_level)
+    )
+
+
+def check_metadata_version(levels: Mapping[str, int]) -> None:
+    """Raise UnsupportedMetadataVersion unless this broker can read and write at the log's `metadata.version`."""
+    level = levels.get(METADATA_VERSION)
+    supported = _SUPPORTED[METADATA_VERSION]
+    if level is not None and not supported.min_level <= level <= supported.max_level:
+        raise UnsupportedMetadataVersion(
+            f"the metadata log is at {METADATA_VERSION} {level}; this broker runs at levels "
+            f"{supported.min_level} to {supported.max_level} (up to Apache Kafka 4.2)"
+        )
+
+
+def record_version(record: object, level: int) -> int | None:
+    """Return the version to write `record` in at a `metadata.version` level; None means its only one."""
+    steps = _VERSION_STEPS.get(type(record))
+    if steps is None:
+        return None
+    return sum(level >= since for since in steps)
+
+
+_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS = 7, 8, 17, 23
+
+_VERSION_STEPS: dict[type, tuple[int, ...]] = {
+    PartitionRecord: (_DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS),
+    PartitionChangeRecord: (_DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS),
+    RegisterBrokerRecord: (_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT),
+    BrokerRegistrationChangeRecord: (_CONTROLLED_SHUTDOWN, _DIRECTORY_ASSIGNMENT),
+}
+"""The levels at which each further version of a record became legal."""

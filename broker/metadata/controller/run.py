@@ -1,0 +1,290 @@
+"""The controller: runs one command at a time on the cluster, commits it, tells the publishers, answers.
+
+A command is planned on the newest image, its records are appended and replayed at once, and the next command already
+sees them; none of that waits. Waiting is for the disk alone: one flush at a time makes everything appended so far
+durable, so commands that arrive meanwhile share the next one. Only then, in log order, does each step become the
+public image, the publishers learn of it, and its caller gets the answer. Whoever asks something that needs no records
+waits as well when earlier commands are not durable yet: what it saw might still be lost.
+
+A failed flush or append is final: nothing more is written, every waiting and later command fails.
+
+Source: QuorumController, DeferredEventQueue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from broker.metadata.apply import MetadataDraft
+from broker.metadata.controller.brokers import Registration, broker_record, plan_liveness, register
+from broker.metadata.controller.features import METADATA_VERSION, bootstrap_records, check_metadata_version
+from broker.metadata.controller.partitions import (
+    CreatePartitionsResult,
+    NewPartitions,
+    plan_assign_directories,
+    plan_create_partitions,
+    plan_elections_at_start,
+)
+from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
+from broker.metadata.controller.producer_ids import ProducerIdBlock, plan_allocate_block
+from broker.metadata.controller.topics import (
+    CreateTopicResult,
+    DeleteTopicResult,
+    NewTopic,
+    TopicRules,
+    TopicToDelete,
+    internal_topic,
+    plan_create_topics,
+    plan_delete_topics,
+)
+from broker.metadata.errors import ControllerClosed, TopicDeletionDisabled
+from broker.metadata.image import ClusterImage, Delta
+from broker.metadata.log import ClusterLog
+from broker.metadata.publishers import Publisher, Publishers
+from broker.runtime.tasks import TaskOwner
+from protocol.stored.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from protocol.uuids import random_uuid
+from storage.env.clock import Clock, Rng
+from storage.errors import StorageError
+from storage.types import TopicPartition
+
+R = TypeVar("R")
+
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a call that waits for the disk of the metadata log beside the loop."""
+
+MIN_RECORDS_BETWEEN_SNAPSHOTS = 10_000
+"""Replaying this many takes a fraction of a second; below it a snapshot is not worth its write."""
+
+BOOTSTRAP_TRANSACTION = "Bootstrap records"
+
+
+class _Step(NamedTuple):
+    """A command that is applied but not yet durable."""
+
+    end_offset: int
+    image: ClusterImage
+    delta: Delta | None
+    answered: asyncio.Future[None]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRules:
+    """When the log is long enough for a new snapshot."""
+
+    max_bytes: int
+    """`metadata.log.max.record.bytes.between.snapshots`."""
+    min_records: int = MIN_RECORDS_BETWEEN_SNAPSHOTS
+
+
+class Controller:
+    """The one writer of the cluster's state."""
+
+    def __init__(
+        self,
+        log: ClusterLog,
+        rules: TopicRules,
+        snapshots: SnapshotRules,
+        clock: Clock,
+        rng: Rng,
+        run_blocking: RunBlocking,
+        tasks: TaskOwner,
+    ) -> None:
+        self._log = log
+        self._rules = rules
+        self._snapshots = snapshots
+        self._clock = clock
+        self._rng = rng
+        self._run_blocking = run_blocking
+        self._tasks = tasks
+        self._node_id = rules.broker.node_id
+        self._publishers = Publishers()
+        # The committed image: what everybody else sees. Replaced after each flush.
+        self.image = ClusterImage("")
+        # The image that the next command is planned on. Replaced by every command.
+        self._pending_image = self.image
+        # Steps between both images, in log order. Appended by commands, taken by the flusher.
+        self._steps: deque[_Step] = deque()
+        self._flusher: asyncio.Task[None] | None = None
+        # Set while a snapshot is written; stays set after a failed one, which is not tried again.
+        self._snapshot_task: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._started = False
+
+    @property
+    def epoch(self) -> int:
+        """Return the quorum's epoch."""
+        return self._log.epoch
+
+    def subscribe(self, publisher: Publisher) -> None:
+        """Add a publisher; before `start`, since the first thing it is told is the whole image."""
+        assert not self._started, "subscribe before start"
+        self._publishers.subscribe(publisher)
+
+    async def start(self, registration: Registration) -> ClusterImage:
+        """Replay the log, begin an epoch, register this broker and lead every partition in a new leader epoch.
+
+        Raises: MetadataError when the log cannot be used, StorageError. Blocking: disk, before anything is served.
+        """
+        self._pending_image, unfinished = self._log.load()
+        check_metadata_version(self._pending_image.features)
+        self._log.begin_epoch()
+        self._pending_image = replace(self._pending_image, kraft_version=self._log.kraft_version)
+        if unfinished:
+            self._apply([AbortTransactionRecord(reason="Controller failover")])
+        if METADATA_VERSION not in self._pending_image.features:
+            self._apply(
+                [BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION), *bootstrap_records(), EndTransactionRecord()]
+            )
+        self._apply([broker_record(register(registration, self._log.end_offset))])
+        changes = [
+            *plan_liveness(self._pending_image, self._node_id),
+            *plan_elections_at_start(self._pending_image, self._node_id),
+        ]
+        for first in range(0, len(changes), MAX_RECORDS_PER_COMMAND):
+            self._apply(changes[first : first + MAX_RECORDS_PER_COMMAND])
+        end_offset = self._log.end_offset
+        plan = self._log.flush_plan()
+        if plan is not None:
+            await self._run_blocking(plan.run)
+        self._log.committed(plan, end_offset)
+        self.image = self._pending_image
+        self._started = True
+        self._publishers.publish_all(self.image)
+        return self.image
+
+    async def close(self) -> None:
+        """Wait for the commands under way and close the log."""
+        under_way = [task for task in (self._flusher, self._snapshot_task) if task is not None]
+        if under_way:
+            await asyncio.wait(under_way)
+        self._fail(ControllerClosed("the controller is closed"))
+        self._log.close()
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> list[CreateTopicResult]:
+        """Create topics; one result a name, in request order. Visible to everybody when this returns."""
+        plan = plan_create_topics(self._pending_image, topics, self._rules, self._new_topic_id)
+        return await self._execute(Plan([], plan.result) if validate_only else plan)
+
+    async def delete_topics(self, topics: Sequence[TopicToDelete]) -> list[DeleteTopicResult]:
+        """Delete topics by name or id; one result an entry. Raises TopicDeletionDisabled."""
+        if not self._rules.broker.delete_topic_enable:
+            raise TopicDeletionDisabled("Topic deletion is disabled.")
+        return await self._execute(plan_delete_topics(self._pending_image, topics))
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> list[CreatePartitionsResult]:
+        """Extend topics; one result a name, in request order."""
+        plan = plan_create_partitions(self._pending_image, topics)
+        return await self._execute(Plan([], plan.result) if validate_only else plan)
+
+    async def auto_create(self, names: Iterable[str]) -> list[CreateTopicResult]:
+        """Create the topics among `names` that do not exist, with the broker's defaults or as an internal topic is made.
+
+        Any number of callers may ask for one name at once: the first creates it, all return when it is there.
+        """
+        missing = [
+            internal_topic(name, self._rules) or NewTopic(name)
+            for name in dict.fromkeys(names)
+            if name not in self._pending_image.topics_by_name
+        ]
+        return await self.create_topics(missing)
+
+    async def assign_directories(self, directories: Mapping[TopicPartition, bytes]) -> None:
+        """Record in which log directories this broker's replicas landed."""
+        await self._execute(plan_assign_directories(self._pending_image, self._node_id, directories))
+
+    async def allocate_producer_ids(self) -> ProducerIdBlock:
+        """Return a block of producer ids that nobody ever had."""
+        return await self._execute(plan_allocate_block(self._pending_image, self._node_id))
+
+    async def _execute(self, plan: Plan[R]) -> R:
+        """Append, replay, and wait until everything up to here is durable."""
+        if self._failure is not None:
+            raise ControllerClosed(f"the controller stopped: {self._failure}") from self._failure
+        delta = self._apply(plan.records) if plan.records else None
+        if delta is None and not self._steps:
+            return plan.result
+        answered = asyncio.get_running_loop().create_future()
+        self._steps.append(_Step(self._log.end_offset, self._pending_image, delta, answered))
+        if self._flusher is None:
+            self._flusher = self._tasks.spawn("flush", self._flush_steps())
+        await answered
+        return plan.result
+
+    def _apply(self, records: Sequence[object]) -> Delta:
+        """Append records as one batch and replay them on the pending image. Raises PolicyViolation, StorageError."""
+        try:
+            base_offset = self._log.append(records)
+        except StorageError as failure:
+            self._fail(failure)
+            raise
+        draft = MetadataDraft(self._pending_image)
+        for offset, record in enumerate(records, base_offset):
+            draft.replay(record, offset)
+        self._pending_image, delta = draft.finish(
+            end_offset=base_offset + len(records), epoch=self._log.epoch, timestamp_ms=self._clock.now_ms()
+        )
+        return delta
+
+    async def _flush_steps(self) -> None:
+        """Make steps durable until there are none. Runs as one task at a time, born with the first waiting step."""
+        try:
+            while self._steps:
+                await self._flush_once()
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+        finally:
+            self._flusher = None
+        if self._snapshot_task is None and self._is_snapshot_due():
+            self._snapshot_task = self._tasks.spawn("snapshot", self._write_snapshot())
+
+    async def _flush_once(self) -> None:
+        end_offset = self._log.end_offset
+        plan = self._log.flush_plan()
+        if plan is not None:
+            await self._run_blocking(plan.run)
+        self._log.committed(plan, end_offset)
+        while self._steps and self._steps[0].end_offset <= end_offset:
+            step = self._steps.popleft()
+            self.image = step.image
+            if step.delta is not None:
+                self._publishers.publish(step.delta, step.image)
+            if not step.answered.done():
+                step.answered.set_result(None)
+
+    def _is_snapshot_due(self) -> bool:
+        if self._log.bytes_since_snapshot >= self._snapshots.max_bytes:
+            return True
+        return self._log.records_since_snapshot >= max(self._snapshots.min_records, 2 * _size(self.image))
+
+    async def _write_snapshot(self) -> None:
+        image = self.image
+        await self._run_blocking(lambda: self._log.snapshot(image))
+        self._log.snapshot_written(image)
+        self._snapshot_task = None
+
+    def _fail(self, failure: BaseException) -> None:
+        """Stop for good: whoever waits learns why, and the committed image stays as it is."""
+        if self._failure is None:
+            self._failure = failure
+        while self._steps:
+            answered = self._steps.popleft().answered
+            if not answered.done():
+                answered.set_exception(ControllerClosed(f"the controller stopped: {self._failure}"))
+
+    def _new_topic_id(self) -> bytes:
+        return random_uuid(self._rng.random_bytes)
+
+
+def _size(image: ClusterImage) -> int:
+    """Return how many records a snapshot of the image would hold, about."""
+    return len(image.topics_by_id) + sum(len(topic.partitions) for topic in image.topics_by_id.values())

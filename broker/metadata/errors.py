@@ -1,0 +1,70 @@
+"""What a metadata command is refused for: one class a reason, the text that admin tools print in `str()`.
+
+The classes name the Kafka error; `broker/api/errors.py` holds the number of each.
+"""
+
+from __future__ import annotations
+
+
+class MetadataError(Exception):
+    """Parent of every refusal of the metadata room."""
+
+
+class InvalidRequest(MetadataError):
+    """The request contradicts itself (INVALID_REQUEST)."""
+
+
+class InvalidTopic(MetadataError):
+    """A topic name that is not legal or collides with another (INVALID_TOPIC_EXCEPTION)."""
+
+
+class TopicAlreadyExists(MetadataError):
+    """The topic to be created exists (TOPIC_ALREADY_EXISTS)."""
+
+
+class UnknownTopicOrPartition(MetadataError):
+    """No topic of that name (UNKNOWN_TOPIC_OR_PARTITION)."""
+
+
+class UnknownTopicId(MetadataError):
+    """No topic of that id (UNKNOWN_TOPIC_ID)."""
+
+
+class InvalidPartitions(MetadataError):
+    """A partition count that makes no sense (INVALID_PARTITIONS)."""
+
+
+class InvalidReplicationFactor(MetadataError):
+    """A replication factor that makes no sense or cannot be reached (INVALID_REPLICATION_FACTOR)."""
+
+
+class InvalidReplicaAssignment(MetadataError):
+    """A manual assignment that cannot be carried out (INVALID_REPLICA_ASSIGNMENT)."""
+
+
+class InvalidTopicConfig(MetadataError):
+    """A topic config that does not exist or has a bad value (INVALID_CONFIG)."""
+
+
+class PolicyViolation(MetadataError):
+    """The request asks for more than one request may (POLICY_VIOLATION)."""
+
+
+class TopicDeletionDisabled(MetadataError):
+    """`delete.topic.enable` is false (TOPIC_DELETION_DISABLED)."""
+
+
+class UnsupportedMetadataVersion(MetadataError):
+    """The metadata log needs a newer broker than this one."""
+
+
+class ForeignQuorum(MetadataError):
+    """The metadata log belongs to a quorum that this node is not the only voter of."""
+
+
+class CorruptMetadata(MetadataError):
+    """The metadata log or a snapshot holds what cannot be replayed."""
+
+
+class ControllerClosed(MetadataError):
+    """The controller stopped, or its log failed, before the command was committed."""

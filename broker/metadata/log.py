@@ -1,0 +1,310 @@
+"""ClusterLog: the single-voter `__cluster_metadata-0`, with its quorum state and snapshots.
+
+The log is a Kafka partition log; what makes it a quorum's log are a control batch with the leader change at the start
+of each epoch, the quorum's version and voters after the first one, and the `quorum-state` file. One voter elects
+itself: beginning an epoch is raising the number, durably, and writing the leader change. A record counts as committed
+once it is on disk.
+
+Starting an epoch, in this order:
+1. `quorum-state` with the new epoch, synced; else a crash could write two different histories under one epoch.
+2. the leader change batch, which opens the epoch in the log.
+
+Source: KafkaRaftClient, LeaderState.appendLeaderChangeMessage, KafkaMetadataLog.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.metadata.apply import MetadataDraft
+from broker.metadata.controller.features import (
+    KRAFT_VERSION_LEVEL,
+    METADATA_VERSION,
+    METADATA_VERSION_LEVEL,
+    bootstrap_records,
+)
+from broker.metadata.errors import CorruptMetadata, ForeignQuorum, PolicyViolation
+from broker.metadata.framing import control_batch, data_batch, iter_cluster_batches
+from broker.metadata.image import ClusterImage
+from broker.metadata.quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from broker.metadata.snapshot import (
+    BOOTSTRAP_FILE,
+    PART_SUFFIX,
+    SUFFIX,
+    QuorumRecords,
+    SnapshotId,
+    decode_snapshot,
+    encode_snapshot,
+    image_records,
+    list_snapshots,
+    write_snapshot,
+)
+from protocol.records.batch import BatchHeader
+from protocol.stored.raft import (
+    Endpoint,
+    KRaftVersionFeature,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    VotersRecord,
+    VotersVoter,
+)
+from storage.env.clock import Clock
+from storage.env.fs import FileSystem
+from storage.log.partition_log import PartitionLog
+from storage.types import AppendOrigin
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES = 1024 * 1024
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+"""What a Kafka quorum allows one batch, hence one command."""
+RETAINED_SNAPSHOTS = 2
+"""The newest one is loaded; the one before it stays for the case that the newest turns out damaged."""
+
+
+class FlushPlan(Protocol):
+    """What remains to be made durable; run() blocks on the disk and touches no log state."""
+
+    def run(self) -> object:
+        """Fdatasync."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """This node as a member of the quorum."""
+
+    node_id: int
+    directory_id: bytes
+    listener_name: str = "CONTROLLER"
+    host: str = "127.0.0.1"
+    port: int = 9093
+    """Where a controller listener would be; a Kafka node that takes the directory over listens there."""
+
+
+class ClusterLog:
+    """Append, commit, replay and snapshot of the metadata log. Synchronous; the caller picks threads."""
+
+    def __init__(self, fs: FileSystem, clock: Clock, log: PartitionLog, voter: Voter, cluster_id: str) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._log = log
+        self._voter = voter
+        self._cluster_id = cluster_id
+        self._directory = log.path
+        # Changed by load and begin_epoch.
+        self.epoch = 0
+        self._quorum = QuorumRecords(0, None)
+        # Changed by every append and snapshot.
+        self._level = METADATA_VERSION_LEVEL
+        self.records_since_snapshot = 0
+        self.bytes_since_snapshot = 0
+
+    @property
+    def end_offset(self) -> int:
+        """Return the offset of the next record."""
+        return self._log.log_end_offset
+
+    def load(self) -> tuple[ClusterImage, bool]:
+        """Return the image at the end of the log, and whether an unfinished transaction must be aborted.
+
+        Raises: CorruptMetadata, ForeignQuorum. Blocking: disk.
+        """
+        base, self._quorum = self._newest_snapshot()
+        if base.end_offset > self._log.log_end_offset:
+            # The log was lost or cut below its snapshot: everything committed is in the snapshot.
+            self._log.truncate_fully_and_start_at(base.end_offset)
+        draft = MetadataDraft(base)
+        epoch, timestamp_ms = base.epoch, base.last_timestamp_ms
+        for header, messages in self._batches_from(base.end_offset):
+            epoch, timestamp_ms = header.partition_leader_epoch, header.max_timestamp
+            self.bytes_since_snapshot += header.size_bytes
+            self.records_since_snapshot += header.record_count
+            for offset, message in messages:
+                if header.is_control:
+                    self._replay_control(message)
+                elif offset >= base.end_offset:
+                    draft.replay(message, offset)
+        unfinished = draft.transaction_start_offset >= 0
+        image, _ = draft.finish(end_offset=self._log.log_end_offset, epoch=epoch, timestamp_ms=timestamp_ms)
+        self._ensure_sole_voter()
+        self._level = image.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL)
+        self.epoch = epoch
+        return image, unfinished
+
+    def begin_epoch(self) -> int:
+        """Become leader of the next epoch and return its number. Blocking: disk."""
+        stored = read_quorum_state(self._fs, self._directory)
+        epoch = max(self.epoch, -1 if stored is None else stored.leader_epoch) + 1
+        write_quorum_state(self._fs, self._directory, QuorumState(self._voter.node_id, epoch))
+        self.epoch = epoch
+        # The record is written at its first version, as the reference does: directory ids stay out of it.
+        voter = LeaderChangeVoter(voter_id=self._voter.node_id)
+        messages: list[LeaderChangeMessage | KRaftVersionRecord | VotersRecord] = [
+            LeaderChangeMessage(leader_id=self._voter.node_id, voters=[voter], granting_voters=[voter])
+        ]
+        messages.extend(self._changed_quorum())
+        now_ms = self._clock.now_ms()
+        self._append(
+            control_batch(messages, base_offset=self._log.log_end_offset, epoch=epoch, timestamp_ms=now_ms)
+        )
+        return epoch
+
+    @property
+    def kraft_version(self) -> int:
+        """Return the quorum's own version."""
+        return self._quorum.kraft_version
+
+    def append(self, records: Sequence[object]) -> int:
+        """Write records as one batch, all or none, and return the offset of the first.
+
+        Raises: PolicyViolation when the batch would be larger than readers accept, StorageError.
+        """
+        base_offset = self._log.log_end_offset
+        batch = data_batch(
+            records,
+            level=self._level,
+            base_offset=base_offset,
+            epoch=self.epoch,
+            timestamp_ms=self._clock.now_ms(),
+        )
+        if len(batch) > MAX_BATCH_BYTES:
+            raise PolicyViolation("Unable to perform excessively large batch operation.")
+        self._append(batch)
+        self.records_since_snapshot += len(records)
+        return base_offset
+
+    def flush_plan(self) -> FlushPlan | None:
+        """Return the sync that makes everything appended so far durable, or None when nothing is due."""
+        return self._log.flush_plan()
+
+    def committed(self, plan: FlushPlan | None, end_offset: int) -> None:
+        """Note that everything below `end_offset` is on disk after `plan` ran."""
+        if plan is not None:
+            self._log.flushed(plan)
+        self._log.advance_high_watermark(end_offset)
+
+    def snapshot(self, image: ClusterImage) -> None:
+        """Write a snapshot of a committed image. Touches no log state: may run in a thread. Blocking: cpu, disk."""
+        content = encode_snapshot(
+            image_records(image),
+            level=image.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL),
+            epoch=image.epoch,
+            last_timestamp_ms=image.last_timestamp_ms,
+            now_ms=self._clock.now_ms(),
+            quorum=self._quorum,
+        )
+        write_snapshot(self._fs, self._directory, SnapshotId(image.end_offset, image.epoch).file_name, content)
+
+    def snapshot_written(self, image: ClusterImage) -> None:
+        """Count from the new snapshot on, drop those it makes superfluous and give up the log below the oldest kept."""
+        self.records_since_snapshot = self._log.log_end_offset - image.end_offset
+        self.bytes_since_snapshot = 0
+        snapshots = list_snapshots(self._fs, self._directory)
+        for old in snapshots[RETAINED_SNAPSHOTS:]:
+            self._fs.unlink(f"{self._directory}/{old.file_name}")
+        oldest = snapshots[:RETAINED_SNAPSHOTS][-1]
+        if oldest.end_offset > self._log.log_start_offset:
+            self._log.increment_log_start_offset(oldest.end_offset)
+
+    def close(self) -> None:
+        """Flush and close the log. Blocking: disk."""
+        self._log.close()
+
+    def _append(self, batch: bytearray) -> None:
+        self._log.append(batch, leader_epoch=self.epoch, origin=AppendOrigin.RAFT)
+        self.bytes_since_snapshot += len(batch)
+
+    def _newest_snapshot(self) -> tuple[ClusterImage, QuorumRecords]:
+        for entry in self._fs.list_dir(self._directory):
+            if entry.name.endswith(SUFFIX + PART_SUFFIX):
+                self._fs.unlink(f"{self._directory}/{entry.name}")
+        for snapshot_id in list_snapshots(self._fs, self._directory):
+            content = self._fs.read_file(f"{self._directory}/{snapshot_id.file_name}")
+            try:
+                return decode_snapshot(content, snapshot_id, self._cluster_id)
+            except CorruptMetadata as corrupt:
+                logger.warning("snapshot skipped dir=%s reason=%s", self._directory, corrupt)
+        if self._log.log_start_offset > 0:
+            raise CorruptMetadata(
+                f"{self._directory} starts at offset {self._log.log_start_offset} and no snapshot covers what is below"
+            )
+        return ClusterImage(self._cluster_id), QuorumRecords(0, None)
+
+    def _batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, list[tuple[int, object]]]]:
+        end = self._log.log_end_offset
+        while offset < end:
+            region = self._log.read(offset, max_bytes=READ_BYTES, bound=end, min_one_batch=True).region
+            if region is None:
+                raise CorruptMetadata(f"{self._directory} ends at offset {offset}, before its end offset {end}")
+            try:
+                data = region.read()
+            finally:
+                region.release()
+            for header, messages in iter_cluster_batches(data):
+                yield header, messages
+                offset = header.next_offset
+
+    def _replay_control(self, message: object) -> None:
+        if isinstance(message, KRaftVersionRecord):
+            self._quorum = self._quorum._replace(kraft_version=message.k_raft_version)
+        elif isinstance(message, VotersRecord):
+            self._quorum = self._quorum._replace(voters=message)
+
+    def _ensure_sole_voter(self) -> None:
+        voters = self._quorum.voters
+        if voters is not None and {voter.voter_id for voter in voters.voters} != {self._voter.node_id}:
+            ids = sorted(voter.voter_id for voter in voters.voters)
+            raise ForeignQuorum(f"{self._directory} belongs to the quorum of nodes {ids}, not to node {self._voter.node_id}")
+
+    def _changed_quorum(self) -> Iterator[KRaftVersionRecord | VotersRecord]:
+        """Yield what the quorum must learn at this epoch: its version and voters in a new log, a new address later.
+
+        A log from a Kafka node with static voters (version 0) stays as it is.
+        """
+        ours = voters_record(self._voter)
+        if self._log.log_end_offset == 0:
+            yield KRaftVersionRecord(k_raft_version=KRAFT_VERSION_LEVEL)
+            yield ours
+            self._quorum = QuorumRecords(KRAFT_VERSION_LEVEL, ours)
+        elif self._quorum.kraft_version > 0 and self._quorum.voters != ours:
+            yield ours
+            self._quorum = self._quorum._replace(voters=ours)
+
+
+def voters_record(voter: Voter) -> VotersRecord:
+    """Return the quorum of one."""
+    return VotersRecord(
+        voters=[
+            VotersVoter(
+                voter_id=voter.node_id,
+                voter_directory_id=voter.directory_id,
+                endpoints=[Endpoint(name=voter.listener_name, host=voter.host, port=voter.port)],
+                k_raft_version_feature=KRaftVersionFeature(
+                    min_supported_version=0, max_supported_version=KRAFT_VERSION_LEVEL
+                ),
+            )
+        ]
+    )
+
+
+def format_metadata_dir(fs: FileSystem, clock: Clock, log_dir: str, partition_dir: str, voter: Voter) -> None:
+    """Write what `kafka-storage format --standalone` leaves in a fresh metadata directory.
+
+    The bootstrap file in the log dir holds the first feature levels, the snapshot at offset 0 the quorum's voters; a
+    Kafka node needs both before there is a log. Blocking: disk.
+    """
+    now_ms = clock.now_ms()
+    bootstrap = encode_snapshot(
+        iter(bootstrap_records()), level=METADATA_VERSION_LEVEL, epoch=0, last_timestamp_ms=0, now_ms=now_ms
+    )
+    fs.make_dirs(partition_dir)
+    write_snapshot(fs, log_dir, BOOTSTRAP_FILE, bootstrap)
+    quorum = QuorumRecords(KRAFT_VERSION_LEVEL, voters_record(voter))
+    empty = encode_snapshot(
+        iter(()), level=METADATA_VERSION_LEVEL, epoch=0, last_timestamp_ms=now_ms, now_ms=now_ms, quorum=quorum
+    )
+    write_snapshot(fs, partition_dir, SnapshotId(0, 0).file_name, empty)
