@@ -1,0 +1,299 @@
+"""The group coordinator: routes each group to its shard, and turns parked requests into awaitable answers.
+
+Everything a client can ask of groups goes through here. Without an offsets topic there are no groups: questions are
+answered from that, and only a join or a commit creates the topic.
+Source: GroupCoordinatorService.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from broker.coordinator.errors import (
+    CoordinatorError,
+    CoordinatorLoading,
+    CoordinatorNotAvailable,
+    GroupIdNotFound,
+    InvalidGroupId,
+    InvalidSessionTimeout,
+    UnknownMemberId,
+    error_code_of,
+)
+from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.commands import (
+    JoinRequest,
+    JoinResult,
+    LeaveResult,
+    LeavingMember,
+    SyncRequest,
+    SyncResult,
+)
+from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
+from broker.coordinator.group.shard import CommitRequest, GroupShard
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
+from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
+from broker.coordinator.shard import Outcome
+from broker.coordinator.timers import Timers, TimeSource
+from config.views import GroupConfig
+from protocol.errors import ErrorCode
+
+R = TypeVar("R")
+
+
+class GroupCoordinator:
+    """All groups of this broker."""
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        tasks: TaskSpawner,
+        time_source: TimeSource,
+        config: GroupConfig,
+        internal_topics: InternalTopics,
+        *,
+        now_ms: Callable[[], int],
+        new_uuid: Callable[[], str],
+        append_error_code: Callable[[BaseException], ErrorCode],
+        max_batch_bytes: int = 1_000_000,
+    ) -> None:
+        self._config = config
+        self._internal_topics = internal_topics
+        self._now_ms = now_ms
+        self._new_uuid = new_uuid
+        self._timers = Timers(time_source)
+        self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            "group-coordinator",
+            log,
+            tasks,
+            now_ms,
+            append_error_code,
+            self._new_shard,
+            max_batch_bytes=max_batch_bytes,
+        )
+        self._expiry = self._timers.timer(self._expire_periodically)
+        # Partitions of the offsets topic; 0 while it does not exist. Written by start.
+        self._partition_count = 0
+        self._is_closed = False
+
+    # -- lifecycle --------------------------------------------------------------------------------------------------
+
+    def start(self, partition_count: int) -> None:
+        """Serve the groups of the offsets topic, as soon as each partition has been replayed."""
+        if self._partition_count or self._is_closed:
+            return
+        self._partition_count = partition_count
+        self._runtime.load(range(partition_count))
+        self._expiry.start(self._config.offsets_retention_check_interval_ms)
+
+    def close(self) -> None:
+        """Send everyone who is parked away and stop all timers."""
+        self._is_closed = True
+        self._runtime.unload_all()
+        self._timers.close()
+
+    def partition_of(self, group_id: str) -> int:
+        """Give the partition of the offsets topic a group belongs to. Raises: GroupIdNotFound without such a topic."""
+        if self._is_closed:
+            raise CoordinatorNotAvailable
+        if not self._partition_count:
+            raise GroupIdNotFound(group_id)
+        return partition_for(group_id, self._partition_count)
+
+    def _new_shard(self, partition: int) -> GroupShard:
+        def submit(command: Callable[[], Outcome[None]]) -> None:
+            self._runtime.submit(partition, lambda _: command())
+
+        return GroupShard(self._config, self._timers, self._now_ms, self._new_uuid, submit)
+
+    async def _partition_for_writing(self, group_id: str) -> int:
+        if not self._partition_count and not self._is_closed and not await self.ensure_topic():
+            raise CoordinatorNotAvailable
+        return self.partition_of(group_id)
+
+    async def ensure_topic(self) -> bool:
+        """Create the offsets topic unless it exists; tells whether its groups are served."""
+        created = await self._internal_topics.ensure(GROUP_METADATA_TOPIC)
+        return created and self._partition_count > 0
+
+    # -- membership -------------------------------------------------------------------------------------------------
+
+    async def join(self, request: JoinRequest) -> JoinResult:
+        """Take a member in; waits until the generation begins. Raises: CoordinatorError."""
+        _ensure_group_id(request.group_id)
+        if not self._config.min_session_timeout_ms <= request.session_timeout_ms <= self._config.max_session_timeout_ms:
+            raise InvalidSessionTimeout
+        partition = await self._partition_for_writing(request.group_id)
+        answer: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
+        result = self._runtime.execute_now(
+            partition, lambda shard: shard.classic.join(request, lambda reply: _settle(answer, reply))
+        )
+        return await _settled(answer, result, lambda code: JoinResult(code, request.member_id))
+
+    async def sync(self, request: SyncRequest) -> SyncResult:
+        """Give a member its assignment; waits for the leader's. Raises: CoordinatorError."""
+        _ensure_group_id(request.group_id)
+        partition = self._partition_of_member(request.group_id)
+        answer: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
+        result = self._runtime.execute_now(
+            partition, lambda shard: shard.classic.sync(request, lambda reply: _settle(answer, reply))
+        )
+        return await _settled(answer, result, SyncResult)
+
+    async def heartbeat(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> ErrorCode:
+        """Keep a session alive; NONE while the coordinator loads, since the session then starts anew anyway.
+
+        Raises: CoordinatorError.
+        """
+        _ensure_group_id(group_id)
+        partition = self._partition_of_member(group_id)
+        try:
+            return await self._runtime.execute(
+                partition,
+                lambda shard: shard.classic.heartbeat(group_id, member_id, group_instance_id, generation_id),
+            )
+        except CoordinatorLoading:
+            return ErrorCode.NONE
+
+    async def leave(self, group_id: str, leaving: Sequence[LeavingMember]) -> list[LeaveResult]:
+        """Remove members. Raises: CoordinatorError."""
+        _ensure_group_id(group_id)
+        if not self._partition_count and not self._is_closed:
+            return [LeaveResult(m.member_id, m.group_instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for m in leaving]
+        partition = self.partition_of(group_id)
+        return await self._runtime.execute(partition, lambda shard: shard.classic.leave(group_id, leaving))
+
+    def _partition_of_member(self, group_id: str) -> int:
+        try:
+            return self.partition_of(group_id)
+        except GroupIdNotFound:
+            raise UnknownMemberId from None
+
+    # -- offsets ----------------------------------------------------------------------------------------------------
+
+    async def commit_offsets(self, request: CommitRequest) -> list[ErrorCode]:
+        """Store offsets; one code an entry, once they would survive a crash. Raises: CoordinatorError."""
+        if request.generation_id < 0:
+            partition = await self._partition_for_writing(request.group_id)
+        else:
+            partition = self.partition_of(request.group_id)
+        return await self._runtime.execute_combined(partition, lambda shard: shard.commit_offsets(request))
+
+    async def fetch_offsets(
+        self, group_id: str, topics: Sequence[FetchTopic] | None, *, require_stable: bool
+    ) -> list[FetchedTopic]:
+        """Give committed offsets of named topics, or of all. Raises: CoordinatorError.
+
+        With `require_stable`, commits that are being written are waited for.
+        """
+        if not self._partition_count and not self._is_closed:
+            return GroupOffsets().fetch(group_id, topics or (), require_stable=False)
+        partition = self.partition_of(group_id)
+
+        def fetch(shard: GroupShard) -> list[FetchedTopic]:
+            if topics is None:
+                return shard.offsets.fetch_all(group_id, require_stable=require_stable)
+            return shard.offsets.fetch(group_id, topics, require_stable=require_stable)
+
+        if require_stable:
+            return await self._runtime.execute(partition, lambda shard: Outcome(fetch(shard)))
+        return fetch(self._runtime.read(partition))
+
+    def on_topics_deleted(self, topics: Iterable[str]) -> None:
+        """Delete the offsets of deleted topics in every group."""
+        deleted = frozenset(topics)
+        if not deleted:
+            return
+        for partition in self._runtime.active_partitions():
+            self._runtime.submit(partition, lambda shard: shard.delete_topic_offsets(deleted))
+
+    def expire_offsets(self) -> None:
+        """Delete offsets and groups past their retention."""
+        for partition in self._runtime.active_partitions():
+            self._runtime.submit(partition, lambda shard: shard.expire_offsets())
+
+    def _expire_periodically(self) -> None:
+        self._expiry.start(self._config.offsets_retention_check_interval_ms)
+        self.expire_offsets()
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> ClassicGroup:
+        """Give a group to look at. Raises: GroupIdNotFound, CoordinatorLoading, NotCoordinator."""
+        group = self._runtime.read(self.partition_of(group_id)).groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(group_id)
+        return group
+
+    def groups(self) -> Iterator[ClassicGroup]:
+        """Iterate over all groups. Raises: CoordinatorLoading while some partition is not replayed."""
+        if self._is_closed:
+            raise CoordinatorNotAvailable
+        if self._runtime.is_loading:
+            raise CoordinatorLoading
+        for partition in self._runtime.active_partitions():
+            yield from self._runtime.read(partition).groups.values()
+
+    def count_by_state(self) -> Counter[str]:
+        """Count the groups in each state, for metrics."""
+        return Counter(
+            group.state.value
+            for partition in self._runtime.active_partitions()
+            for group in self._runtime.read(partition).groups.values()
+        )
+
+    def count_offsets(self) -> int:
+        """Count all committed offsets, for metrics."""
+        return sum(self._runtime.read(p).offsets.count() for p in self._runtime.active_partitions())
+
+    async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
+        """Delete groups with their offsets; one code a group, in the order first asked."""
+        codes: dict[str, ErrorCode] = dict.fromkeys(group_ids, ErrorCode.GROUP_ID_NOT_FOUND)
+        if self._is_closed:
+            return dict.fromkeys(group_ids, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not self._partition_count:
+            return codes
+        by_partition: dict[int, list[str]] = {}
+        for group_id in codes:
+            by_partition.setdefault(partition_for(group_id, self._partition_count), []).append(group_id)
+        for partition, ids in by_partition.items():
+            codes.update(await self._delete_on(partition, ids))
+        return codes
+
+    async def _delete_on(self, partition: int, group_ids: list[str]) -> dict[str, ErrorCode]:
+        try:
+            return await self._runtime.execute(partition, lambda shard: shard.delete_groups(group_ids))
+        except CoordinatorError as refusal:
+            return dict.fromkeys(group_ids, error_code_of(refusal))
+
+
+def _ensure_group_id(group_id: str) -> None:
+    if not group_id:
+        raise InvalidGroupId
+
+
+def _settle(answer: asyncio.Future[R], result: R) -> None:
+    # The connection of a parked request may be gone; the change it asked for stays.
+    if not answer.done():
+        answer.set_result(result)
+
+
+async def _settled(
+    answer: asyncio.Future[R], written: asyncio.Future[None] | None, failed: Callable[[ErrorCode], R]
+) -> R:
+    """Wait for a parked answer; when the command could not even be run, nothing else would ever answer it."""
+    if written is not None:
+        written.add_done_callback(lambda done: _settle_failure(answer, done, failed))
+    return await answer
+
+
+def _settle_failure(answer: asyncio.Future[R], written: asyncio.Future[None], failed: Callable[[ErrorCode], R]) -> None:
+    failure = None if written.cancelled() else written.exception()
+    if isinstance(failure, CoordinatorError):
+        _settle(answer, failed(error_code_of(failure)))
+    elif failure is not None and not answer.done():
+        answer.set_exception(failure)

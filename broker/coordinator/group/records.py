@@ -1,0 +1,163 @@
+"""Groups and offsets as `__consumer_offsets` stores them.
+
+Key: int16 record type (0 and 1 an offset, 2 a group), then the key's fields. Value: int16 version, then the value's
+fields; a null value is a tombstone. Versions written are those of Kafka 4.2: offsets 4 (1 with an explicit expiry),
+groups 3. Every older version is read. Types of other group kinds are kept in the log and otherwise ignored.
+Source: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.shard import CoordinatorRecord
+from protocol.codec import decode, encode_bytes
+from protocol.errors import ProtocolError
+from protocol.stored.group import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from protocol.uuids import ZERO_UUID
+
+LEGACY_OFFSET_TYPE = 0
+OFFSET_TYPE = 1
+GROUP_TYPE = 2
+
+OFFSET_VALUE_VERSION = 4
+OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
+GROUP_VALUE_VERSION = 3
+
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+
+_VERSION_SIZE = 2
+
+
+class OffsetKey(NamedTuple):
+    """Whose offset of which partition."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """One committed offset as it is kept; `record_offset` is where it stands in the log, -1 before it is written."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_TIMESTAMP
+    topic_id: bytes = ZERO_UUID
+    record_offset: int = -1
+
+
+def offset_record(key: OffsetKey, committed: CommittedOffset) -> CoordinatorRecord:
+    """Write one commit."""
+    has_expiry = committed.expire_timestamp_ms != NO_TIMESTAMP
+    version = OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else OFFSET_VALUE_VERSION
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return CoordinatorRecord(_offset_key(key), _framed(version, encode_bytes(value, version)))
+
+
+def offset_tombstone(key: OffsetKey) -> CoordinatorRecord:
+    """Delete one commit."""
+    return CoordinatorRecord(_offset_key(key), None)
+
+
+def group_metadata_record(group: ClassicGroup, assignments: dict[str, bytes] | None = None) -> CoordinatorRecord:
+    """Write a group with its members, their assignments replaced by `assignments` where given."""
+    members = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(group.protocol_name),
+            assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
+        )
+        for member in group.members.values()
+    ]
+    timestamp_ms = group.state_timestamp_ms
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=NO_TIMESTAMP if timestamp_ms is None else timestamp_ms,
+        members=members,
+    )
+    return CoordinatorRecord(
+        _group_key(group.group_id), _framed(GROUP_VALUE_VERSION, encode_bytes(value, GROUP_VALUE_VERSION))
+    )
+
+
+def group_tombstone(group_id: str) -> CoordinatorRecord:
+    """Delete a group."""
+    return CoordinatorRecord(_group_key(group_id), None)
+
+
+def record_type(key: bytes) -> int:
+    """Give the type a stored key begins with. Raises: ProtocolError."""
+    if len(key) < _VERSION_SIZE:
+        raise ProtocolError(f"a stored key of {len(key)} bytes has no type")
+    return int.from_bytes(key[:_VERSION_SIZE], "big", signed=True)
+
+
+def parse_offset_key(key: bytes) -> OffsetKey:
+    """Read the key of a commit. Raises: ProtocolError."""
+    parsed = decode(OffsetCommitKey, 0, key, _VERSION_SIZE)
+    return OffsetKey(parsed.group, parsed.topic, parsed.partition)
+
+
+def parse_offset_value(value: bytes, *, record_offset: int) -> CommittedOffset:
+    """Read a commit. Raises: ProtocolError."""
+    parsed = decode(OffsetCommitValue, record_type(value), value, _VERSION_SIZE)
+    return CommittedOffset(
+        offset=parsed.offset,
+        leader_epoch=parsed.leader_epoch,
+        metadata=parsed.metadata,
+        commit_timestamp_ms=parsed.commit_timestamp,
+        expire_timestamp_ms=parsed.expire_timestamp,
+        topic_id=parsed.topic_id,
+        record_offset=record_offset,
+    )
+
+
+def parse_group_key(key: bytes) -> str:
+    """Read the key of a group. Raises: ProtocolError."""
+    return decode(GroupMetadataKey, 0, key, _VERSION_SIZE).group
+
+
+def parse_group_value(value: bytes) -> GroupMetadataValue:
+    """Read a group. Raises: ProtocolError."""
+    return decode(GroupMetadataValue, record_type(value), value, _VERSION_SIZE)
+
+
+def _offset_key(key: OffsetKey) -> bytes:
+    body = encode_bytes(OffsetCommitKey(group=key.group_id, topic=key.topic, partition=key.partition), 0)
+    return _framed(OFFSET_TYPE, body)
+
+
+def _group_key(group_id: str) -> bytes:
+    return _framed(GROUP_TYPE, encode_bytes(GroupMetadataKey(group=group_id), 0))
+
+
+def _framed(version: int, body: bytes) -> bytes:
+    return version.to_bytes(_VERSION_SIZE, "big", signed=True) + body

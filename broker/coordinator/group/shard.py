@@ -1,0 +1,254 @@
+"""The groups and offsets of one partition of `__consumer_offsets`: replay, and the commands that are not membership.
+
+Stored state is `GroupMetadata` and `OffsetCommit` records; whatever else a group has (parked requests, sessions) is in
+memory and starts anew after a load. A group exists when it has a record, an offset, or somebody in it.
+Source: GroupCoordinatorShard.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
+from broker.coordinator.group.classic import ClassicGroups
+from broker.coordinator.group.classic_group import ClassicGroup, GroupState
+from broker.coordinator.group.commands import JoinRequest, JoinResult, SyncResult
+from broker.coordinator.group.expiry import expired_offsets
+from broker.coordinator.group.member import ClassicMember
+from broker.coordinator.group.offsets import GroupOffsets
+from broker.coordinator.group.rebalance import Rebalancer, Submit
+from broker.coordinator.group.records import (
+    GROUP_TYPE,
+    LEGACY_OFFSET_TYPE,
+    NO_TIMESTAMP,
+    OFFSET_TYPE,
+    CommittedOffset,
+    OffsetKey,
+    group_tombstone,
+    offset_record,
+    offset_tombstone,
+    parse_group_key,
+    parse_group_value,
+    parse_offset_key,
+    parse_offset_value,
+    record_type,
+)
+from broker.coordinator.shard import CoordinatorRecord, Outcome
+from broker.coordinator.timers import Timers
+from config.views import GroupConfig
+from protocol.errors import ErrorCode
+from protocol.stored.group import GroupMetadataValue, MemberMetadata
+
+logger = logging.getLogger(__name__)
+
+NO_RETENTION_TIME = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One partition's part of a commit."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """A commit of offsets of partitions that exist."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    retention_time_ms: int
+    entries: Sequence[OffsetEntry]
+
+
+class GroupShard:
+    """The state machine of one partition."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        new_uuid: Callable[[], str],
+        submit: Submit,
+    ) -> None:
+        self._config = config
+        self._now_ms = now_ms
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = GroupOffsets()
+        self._rebalancer = Rebalancer(self.groups, config, timers, now_ms, submit, self.offsets.has_offsets)
+        self.classic = ClassicGroups(self.groups, config, self._rebalancer, now_ms, new_uuid)
+
+    # -- replay -----------------------------------------------------------------------------------------------------
+
+    def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
+        """Apply a stored record; record types of other coordinators are passed over."""
+        kind = record_type(record.key)
+        if kind in (LEGACY_OFFSET_TYPE, OFFSET_TYPE):
+            key = parse_offset_key(record.key)
+            committed = None if record.value is None else parse_offset_value(record.value, record_offset=offset)
+            self.offsets.replay(key, committed, producer_id)
+            if committed is not None and key.group_id not in self.groups:
+                self.groups[key.group_id] = self._rebalancer.new_group(key.group_id)
+        elif kind == GROUP_TYPE:
+            group_id = parse_group_key(record.key)
+            self._forget(group_id)
+            if record.value is not None:
+                self.groups[group_id] = self._stored_group(group_id, parse_group_value(record.value))
+
+    def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply a transaction's marker."""
+        self.offsets.replay_end_transaction(producer_id, is_commit=is_commit)
+
+    def on_loaded(self) -> None:
+        """Give every stored member a session: those that are gone do not renew it."""
+        for group in list(self.groups.values()):
+            for member in group.members.values():
+                member.refresh_session()
+            if len(group.members) > self._config.max_size:
+                self._rebalancer.prepare_rebalance(group, "loaded group is over group.max.size")
+
+    def on_unloaded(self) -> None:
+        """Send whoever is parked to look for the coordinator."""
+        for group_id in list(self.groups):
+            self._forget(group_id)
+
+    def _forget(self, group_id: str) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is None:
+            return
+        group.transition_to(GroupState.DEAD, now_ms=self._now_ms())
+        group.join_timer.cancel()
+        group.sync_timer.cancel()
+        for member in group.members.values():
+            member.session.cancel()
+            group.complete_join(member, JoinResult(ErrorCode.NOT_COORDINATOR, member.member_id))
+            group.complete_sync(member, SyncResult(ErrorCode.NOT_COORDINATOR))
+        for member_id in list(group.pending_members):
+            group.drop_pending(member_id)
+
+    def _stored_group(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        group = self._rebalancer.new_group(group_id)
+        group.generation_id = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.leader_id = value.leader
+        timestamp_ms = value.current_state_timestamp
+        group.state_timestamp_ms = None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
+        for stored in value.members:
+            request = _request_of(group_id, value, stored)
+            session = self._rebalancer.session_timer(group_id, stored.member_id)
+            member = ClassicMember(stored.member_id, request, session)
+            member.assignment = stored.assignment
+            group.add(member, None)
+        if value.members:
+            group.state = GroupState.STABLE
+        group.subscribed_topics = group.compute_subscribed_topics()
+        return group
+
+    # -- offsets ----------------------------------------------------------------------------------------------------
+
+    def commit_offsets(self, request: CommitRequest) -> Outcome[list[ErrorCode]]:
+        """Store offsets; one code an entry, in order.
+
+        Raises: GroupIdNotFound for an unknown group with a generation, and what the group refuses the member with.
+        """
+        group = self.groups.get(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                raise GroupIdNotFound(request.group_id)
+        else:
+            member = group.ensure_offset_commit(
+                member_id=request.member_id,
+                group_instance_id=request.group_instance_id,
+                generation_id=request.generation_id,
+                is_transactional=False,
+            )
+            if member is not None:
+                member.refresh_session()
+        now_ms = self._now_ms()
+        has_expiry = request.retention_time_ms != NO_RETENTION_TIME
+        expire_ms = now_ms + request.retention_time_ms if has_expiry else NO_TIMESTAMP
+        codes: list[ErrorCode] = []
+        records: list[CoordinatorRecord] = []
+        for entry in request.entries:
+            if _utf16_length(entry.metadata) > self._config.offset_metadata_max_bytes:
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            codes.append(ErrorCode.NONE)
+            committed = CommittedOffset(
+                entry.offset, entry.leader_epoch, entry.metadata, now_ms, expire_ms, entry.topic_id
+            )
+            records.append(offset_record(OffsetKey(request.group_id, entry.topic, entry.partition), committed))
+        return Outcome(codes, records)
+
+    def delete_topic_offsets(self, topics: frozenset[str]) -> Outcome[None]:
+        """Delete every group's offsets of deleted topics."""
+        return Outcome(None, list(self.offsets.tombstones_of_topics(topics)), is_atomic=False)
+
+    def expire_offsets(self) -> Outcome[None]:
+        """Delete offsets past their retention, and groups that are empty and keep none."""
+        now_ms = self._now_ms()
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        records: list[CoordinatorRecord] = []
+        for group_id, group in self.groups.items():
+            expired = list(expired_offsets(group, self.offsets, now_ms=now_ms, retention_ms=retention_ms))
+            records.extend(offset_tombstone(key) for key in expired)
+            if not group.is_empty or group.pending_members or self.offsets.has_open_transactions(group_id):
+                continue
+            kept = sum(len(partitions) for partitions in self.offsets.of_group(group_id).values()) - len(expired)
+            if not kept:
+                records.append(group_tombstone(group_id))
+        if records:
+            logger.info("offsets expired records=%d", len(records))
+        return Outcome(None, records, is_atomic=False)
+
+    # -- groups -----------------------------------------------------------------------------------------------------
+
+    def delete_groups(self, group_ids: Sequence[str]) -> Outcome[dict[str, ErrorCode]]:
+        """Delete groups without members and their offsets; one code a group."""
+        codes: dict[str, ErrorCode] = {}
+        records: list[CoordinatorRecord] = []
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            try:
+                if group is None:
+                    raise GroupIdNotFound(group_id)
+                group.ensure_deletable()
+            except CoordinatorError as refusal:
+                codes[group_id] = refusal.code
+                continue
+            codes[group_id] = ErrorCode.NONE
+            records.extend(self.offsets.tombstones_of_group(group_id))
+            records.append(group_tombstone(group_id))
+        return Outcome(codes, records, is_atomic=False)
+
+
+def _request_of(group_id: str, value: GroupMetadataValue, stored: MemberMetadata) -> JoinRequest:
+    """Give the join request that would have led to a stored member."""
+    rebalance_timeout_ms = stored.rebalance_timeout
+    return JoinRequest(
+        group_id=group_id,
+        member_id=stored.member_id,
+        group_instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        session_timeout_ms=stored.session_timeout,
+        rebalance_timeout_ms=stored.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
+        protocol_type=value.protocol_type,
+        protocols=((value.protocol or "", stored.subscription),),
+    )
+
+
+def _utf16_length(text: str) -> int:
+    """Measure a string as Java does, which is what the bound is about."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

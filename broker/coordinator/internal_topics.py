@@ -1,0 +1,59 @@
+"""Internal topics: their names, which partition a group belongs to, and creating them when first needed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+
+logger = logging.getLogger(__name__)
+
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+
+INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
+
+
+def java_string_hash(text: str) -> int:
+    """Compute Java's String.hashCode: over UTF-16 units, in 32 bits, signed."""
+    result = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        result = (31 * result + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    return result - (1 << 32) if result >= 1 << 31 else result
+
+
+@lru_cache(maxsize=4096)
+def partition_for(key: str, partition_count: int) -> int:
+    """Give the partition of an internal topic that keeps the state of a group (or transactional id)."""
+    return (java_string_hash(key) & 0x7FFFFFFF) % partition_count
+
+
+class InternalTopics:
+    """Creates internal topics on demand, each by one attempt at a time."""
+
+    def __init__(self, exists: Callable[[str], bool], create: Callable[[str], Awaitable[None]]) -> None:
+        self._exists = exists
+        self._create = create
+        # Topics being created, with whoever waits for them.
+        self._attempts: dict[str, asyncio.Future[None]] = {}
+
+    async def ensure(self, topic: str) -> bool:
+        """Create the topic unless it is there; False when that failed and the caller may try again later."""
+        if self._exists(topic):
+            return True
+        attempt = self._attempts.get(topic)
+        if attempt is not None:
+            await asyncio.shield(attempt)
+            return self._exists(topic)
+        attempt = self._attempts[topic] = asyncio.get_running_loop().create_future()
+        try:
+            await self._create(topic)
+        except Exception:
+            logger.exception("internal topic not created topic=%s", topic)
+        finally:
+            del self._attempts[topic]
+            attempt.set_result(None)
+        return self._exists(topic)
