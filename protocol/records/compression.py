@@ -136,6 +136,8 @@ def _unsnap(data: Buffer, max_size: int) -> Iterator[bytes]:
         yield _unsnap_block(view, max_size)
         return
     position, end = len(_XERIAL_HEADER), len(view)
+    if end < position:
+        raise CorruptBatch("snappy stream ends inside its header")
     while position < end:
         if end - position < 4:
             raise CorruptBatch("snappy stream ends inside a block length")
