@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from broker.api.route import RequestContext
+from broker.metadata import errors as metadata
 from broker.partition import errors as partition
 from protocol.errors import ErrorCode
 from storage import errors as storage
@@ -35,6 +36,22 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     storage.InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
     storage.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
     storage.TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    # metadata
+    metadata.InvalidRequest: ErrorCode.INVALID_REQUEST,
+    metadata.InvalidTopic: ErrorCode.INVALID_TOPIC_EXCEPTION,
+    metadata.TopicAlreadyExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+    metadata.UnknownTopicOrPartition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    metadata.UnknownTopicId: ErrorCode.UNKNOWN_TOPIC_ID,
+    metadata.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
+    metadata.InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,
+    metadata.InvalidReplicaAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    metadata.InvalidTopicConfig: ErrorCode.INVALID_CONFIG,
+    metadata.PolicyViolation: ErrorCode.POLICY_VIOLATION,
+    metadata.TopicDeletionDisabled: ErrorCode.TOPIC_DELETION_DISABLED,
+    metadata.ControllerClosed: ErrorCode.NOT_CONTROLLER,
+    metadata.UnsupportedMetadataVersion: ErrorCode.KAFKA_STORAGE_ERROR,
+    metadata.ForeignQuorum: ErrorCode.KAFKA_STORAGE_ERROR,
+    metadata.CorruptMetadata: ErrorCode.KAFKA_STORAGE_ERROR,
     # partitions
     partition.UnknownPartition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     partition.UnknownTopicId: ErrorCode.UNKNOWN_TOPIC_ID,
