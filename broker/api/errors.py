@@ -64,11 +64,18 @@ TABLE: dict[type[BaseException], ErrorCode] = {
 }
 
 
-def code_of(failure: BaseException, context: RequestContext) -> ErrorCode:
-    """Give the error code a client is told for `failure`."""
+def known_code(failure: BaseException) -> ErrorCode:
+    """Give the code the table has for `failure`, UNKNOWN_SERVER_ERROR when it has none."""
     for ancestor in type(failure).__mro__:
         code = TABLE.get(ancestor)
         if code is not None:
             return code
-    logger.error("request failed api=%d version=%d", context.api_key, context.api_version, exc_info=failure)
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def code_of(failure: BaseException, context: RequestContext) -> ErrorCode:
+    """Give the error code a client is told for `failure`."""
+    code = known_code(failure)
+    if code is ErrorCode.UNKNOWN_SERVER_ERROR:
+        logger.error("request failed api=%d version=%d", context.api_key, context.api_version, exc_info=failure)
+    return code
