@@ -1,0 +1,99 @@
+"""The command line: exit status, warnings, output."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from broker.cli import main
+from broker.version import VERSION
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("KAFKA_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Stand in for the broker: keep the resolver it was started with and end with status 7."""
+    resolvers = []
+
+    def run(resolver):
+        resolvers.append(resolver)
+        return 7
+
+    server = types.ModuleType("broker.server")
+    server.run = run
+    monkeypatch.setitem(sys.modules, "broker.server", server)
+    return resolvers
+
+
+def test_serve_hands_the_resolver_over_and_returns_the_brokers_status(served, tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=2\n")
+    assert main(["serve", str(path), "--override", "broker.rack=r", "--override", "node.id=3"]) == 7
+    values = served[0]
+    assert (values.get("num.partitions"), values.get("broker.rack"), values.get("node.id")) == (2, "r", 3)
+
+
+def test_override_may_stand_before_the_file(served, tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=2\n")
+    assert main(["serve", "--override", "num.partitions=5", str(path)]) == 7
+    assert served[0].get("num.partitions") == 5
+
+
+def test_bad_value_is_one_line_and_status_1(served, capsys):
+    assert main(["serve", "--override", "log.retention.ms=abc"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert "abc" in captured.err and "log.retention.ms" in captured.err and "64-bit integer" in captured.err
+    assert served == []
+
+
+def test_unknown_keys_warn_and_serve(served, capsys):
+    assert main(["serve", "--override", "a.b=1", "--override", "c.d=2"]) == 7
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 2 and "a.b" in warnings[0] and "c.d" in warnings[1]
+
+
+def test_config_prints_values_with_their_source(served, capsys):
+    assert main(["config", "--override", "log.retention.hours=1", "--override", "ssl.key.password=hunter2"]) == 0
+    out = capsys.readouterr().out
+    assert "log.retention.hours=1  # --override\n" in out
+    assert "ssl.key.password=[hidden]" in out and "hunter2" not in out
+    assert served == []
+
+
+def test_environment_counts(served, monkeypatch):
+    monkeypatch.setenv("KAFKA_LOG_DIRS", "/from/environment")
+    assert main(["serve"]) == 7
+    assert served[0].get("log.dirs") == ("/from/environment",)
+
+
+def test_missing_file(capsys):
+    assert main(["serve", "/no/such/file"]) == 1
+    assert capsys.readouterr().err == (
+        "odradek: Cannot read the properties file /no/such/file: No such file or directory\n"
+    )
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"odradek {VERSION}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "a", "b"], ["serve", "--override"]])
+def test_command_line_not_understood(arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2

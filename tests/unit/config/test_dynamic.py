@@ -1,0 +1,127 @@
+"""Overrides that are refused, and what DescribeConfigs is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.dynamic import (
+    canonical_topic_configs,
+    describe_broker,
+    describe_broker_defaults,
+    describe_group,
+    describe_topic,
+    validate_topic_configs,
+)
+from config.errors import InvalidConfig
+from config.keys import BROKER_KEYS, TOPIC_KEYS
+from config.load import load
+from config.resolve import ConfigSource, Resolver
+
+EMPTY = Resolver({})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"no.such.key": "1"}, "Unknown topic config name: no.such.key"),
+        ({"log.retention.ms": "1"}, "Unknown topic config name: log.retention.ms"),
+        ({"retention.ms": "abc"}, "Invalid value abc for configuration retention.ms: Not a number of type LONG"),
+        ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
+        (
+            {"retention.ms": None, "no.such": "1", "x": None},
+            "Null value not supported for topic configs: retention.ms,x",
+        ),
+        (
+            {"cleanup.policy": "foo"},
+            "Invalid value foo for configuration cleanup.policy: String must be one of: compact, delete",
+        ),
+        (
+            {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"},
+            "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (4)",
+        ),
+        (
+            {"remote.storage.enable": "true"},
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+        ),
+    ],
+)
+def test_refused_overrides(overrides, message):
+    with pytest.raises(InvalidConfig) as refusal:
+        validate_topic_configs(overrides)
+    assert refusal.value.message == message
+
+
+def test_value_longer_than_a_record_holds():
+    replicas = ",".join(["0:1"] * 8192)
+    validate_topic_configs({"leader.replication.throttled.replicas": replicas})
+    with pytest.raises(InvalidConfig, match="32767 bytes"):
+        validate_topic_configs({"leader.replication.throttled.replicas": replicas + ",0:1"})
+
+
+def test_compaction_lags_are_compared_with_what_is_inherited():
+    resolver = load(None, {}, ["log.cleaner.max.compaction.lag.ms=10"]).resolver
+    validate_topic_configs({"min.compaction.lag.ms": "11"})
+    with pytest.raises(InvalidConfig, match="conflict topic config"):
+        validate_topic_configs({"min.compaction.lag.ms": "11"}, resolver)
+
+
+def test_accepted_overrides_are_stored_trimmed():
+    given = {"preallocate": " TRUE ", "retention.ms": " 5", "cleanup.policy": "compact"}
+    assert canonical_topic_configs(given) == {"preallocate": "true", "retention.ms": "5", "cleanup.policy": "compact"}
+    validate_topic_configs({})
+
+
+def test_topic_description_has_every_key_once():
+    entries = describe_topic(EMPTY, {"retention.ms": "1000"})
+    assert [entry.name for entry in entries] == [name for name, row in TOPIC_KEYS.items() if not row.internal]
+    by_name = {entry.name: entry for entry in entries}
+    assert by_name["retention.ms"].value == "1000"
+    assert by_name["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC
+    assert {entry.source for entry in entries if entry.name != "retention.ms"} == {ConfigSource.DEFAULT}
+    assert not any(entry.read_only or entry.is_sensitive for entry in entries)
+    assert by_name["retention.ms"].type_code == 5 and by_name["cleanup.policy"].type_code == 7
+    assert by_name["retention.ms"].documentation
+
+
+def test_names_restrict_and_unknown_ones_are_left_out():
+    entries = describe_topic(EMPTY, {}, ["retention.ms", "cleanup.policy", "no.such"])
+    assert {entry.name for entry in entries} == {"retention.ms", "cleanup.policy"}
+    assert len(describe_topic(EMPTY, {}, [])) == len(describe_topic(EMPTY, {}))
+
+
+def test_internal_topic_key_shows_only_once_set():
+    assert describe_topic(EMPTY, {}, ["internal.segment.bytes"]) == []
+    assert describe_topic(EMPTY, {"internal.segment.bytes": "99"}, ["internal.segment.bytes"])[0].value == "99"
+
+
+def test_broker_description():
+    overrides = ["ssl.key.password=secret", "strange.key=v", "listener.name.a.ssl.key.password=s", "num.partitions=4"]
+    entries = {entry.name: entry for entry in describe_broker(load(None, {}, overrides).resolver)}
+    assert {name for name, row in BROKER_KEYS.items() if not row.internal} <= set(entries)
+    assert entries["num.partitions"].value == "4" and entries["num.partitions"].read_only
+    assert entries["num.partitions"].source is ConfigSource.STATIC_BROKER
+    assert not entries["log.retention.ms"].read_only and entries["log.retention.ms"].value is None
+    for secret in ("ssl.key.password", "strange.key", "listener.name.a.ssl.key.password"):
+        assert entries[secret].is_sensitive and entries[secret].value is None
+        assert all(link.text is None for link in entries[secret].synonyms)
+    assert entries["strange.key"].type_code == 0 and entries["strange.key"].documentation is None
+
+
+def test_broker_defaults_list_only_that_layer():
+    resolver = EMPTY.with_dynamic({"log.retention.ms": "1"}, {"log.retention.ms": "2", "log.segment.bytes": "1048576"})
+    entries = {entry.name: entry for entry in describe_broker_defaults(resolver)}
+    assert {name: entry.value for name, entry in entries.items()} == {
+        "log.retention.ms": "2",
+        "log.segment.bytes": "1048576",
+    }
+    assert {entry.source for entry in entries.values()} == {ConfigSource.DYNAMIC_DEFAULT_BROKER}
+    assert describe_broker_defaults(EMPTY) == []
+
+
+def test_group_description():
+    resolver = load(None, {}, ["group.consumer.session.timeout.ms=50000"]).resolver
+    entries = {entry.name: entry for entry in describe_group(resolver, {"consumer.heartbeat.interval.ms": "6000"})}
+    assert entries["consumer.heartbeat.interval.ms"].source is ConfigSource.GROUP
+    assert entries["consumer.session.timeout.ms"].value == "50000"
+    assert entries["share.auto.offset.reset"].value == "latest"
