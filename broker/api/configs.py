@@ -1,0 +1,131 @@
+"""DescribeConfigs (key 32). Served: 1 to 4.
+
+- v1 config source and synonyms; v3 type and documentation; v4 flexible.
+- Topics and this broker; the empty broker name shows the cluster-wide dynamic defaults. Groups and client metrics have
+  no overrides yet and show what they would inherit, or nothing.
+- Difference from the reference: broker loggers are described as an empty list, because log levels are not config here.
+
+Source: ConfigHelper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from broker.api.errors import code_of
+from broker.api.route import RequestContext, Route
+from broker.metadata.errors import InvalidRequest, MetadataError, UnknownTopicOrPartition
+from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from broker.metadata.names import check_topic_name
+from config.dynamic import (
+    ConfigEntry,
+    describe_broker,
+    describe_broker_defaults,
+    describe_group,
+    describe_topic,
+)
+from config.resolve import Resolver
+from protocol.api_keys import ApiKey
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+BROKER_LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+
+
+class ConfigsApi:
+    """Describes configuration."""
+
+    def __init__(
+        self, image: Callable[[], ClusterImage], resolver: Callable[[], Resolver], node_id: int
+    ) -> None:
+        self._image = image
+        self._resolver = resolver
+        self._node_id = node_id
+
+    def routes(self) -> tuple[Route, ...]:
+        """Name what this family serves."""
+        return (Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, self.describe_configs),)
+
+    async def describe_configs(
+        self, request: DescribeConfigsRequest, context: RequestContext
+    ) -> DescribeConfigsResponse:
+        """Describe each resource of the request."""
+        return DescribeConfigsResponse(
+            results=[self._describe(resource, request, context) for resource in request.resources]
+        )
+
+    def _describe(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
+    ) -> DescribeConfigsResult:
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+        )
+        try:
+            entries = self._entries(resource.resource_type, resource.resource_name, resource.configuration_keys)
+        except MetadataError as refusal:
+            result.error_code = code_of(refusal, context)
+            result.error_message = str(refusal)
+            return result
+        result.configs = [
+            _told(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
+            for entry in entries
+        ]
+        return result
+
+    def _entries(self, resource_type: int, name: str, keys: Collection[str] | None) -> Iterable[ConfigEntry]:
+        resolver = self._resolver()
+        if resource_type == TOPIC_RESOURCE:
+            check_topic_name(name)
+            image = self._image()
+            if name not in image.topics_by_name:
+                raise UnknownTopicOrPartition(f"Topic '{name}' does not exist.")
+            return describe_topic(resolver, image.topic_config(name), keys)
+        if resource_type == BROKER_RESOURCE:
+            if not name:
+                return describe_broker_defaults(resolver, keys)
+            self._ensure_own_id(name, "expected {} or empty string, but received {}")
+            return describe_broker(resolver, keys)
+        if resource_type == BROKER_LOGGER_RESOURCE:
+            if not name:
+                raise InvalidRequest("Broker id must not be empty")
+            self._ensure_own_id(name, "expected {} but received {}")
+            return []
+        if resource_type in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
+            if not name:
+                kind = "Group name" if resource_type == GROUP_RESOURCE else "Client metrics subscription name"
+                raise InvalidRequest(f"{kind} must not be empty")
+            return describe_group(resolver, {}, keys) if resource_type == GROUP_RESOURCE else []
+        raise InvalidRequest(f"Unsupported resource type: {resource_type}")
+
+    def _ensure_own_id(self, name: str, expectation: str) -> None:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise InvalidRequest(f"Broker id must be an integer, but it is: {name}") from None
+        if broker_id != self._node_id:
+            raise InvalidRequest("Unexpected broker id, " + expectation.format(self._node_id, name))
+
+
+def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=link.name, value=link.text, source=link.source) for link in entry.synonyms
+        ]
+        if synonyms
+        else [],
+        config_type=entry.type_code,
+        documentation=entry.documentation if documentation else None,
+    )
