@@ -23,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from broker.coordinator.errors import CoordinatorLoading, NotCoordinator, WriteFailed, write_error_code
 from broker.coordinator.shard import CoordinatorRecord, Outcome, Shard
+from broker.runtime.tasks import start_inline
 from protocol.errors import ErrorCode
 from protocol.records.batch import parse_header
 from protocol.records.builder import build_batch
@@ -127,8 +128,10 @@ class CoordinatorRuntime(Generic[S]):
         fresh = [_Context(p, self._shard_factory(p)) for p in partitions if p not in self._contexts]
         for context in fresh:
             self._contexts[context.partition] = context
-        if fresh:
-            self._tasks.spawn(f"{self._name}-load", self._load_all(fresh))
+        # Inline as far as it goes, so that small partitions are served when this returns.
+        is_done, rest = start_inline(self._load_all(fresh))
+        if not is_done:
+            self._tasks.spawn(f"{self._name}-load", rest)
 
     def unload(self, partition: int) -> None:
         """Stop to serve a partition: what is parked is answered, what is queued is refused."""
