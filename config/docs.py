@@ -102,7 +102,7 @@ def _section(title: str, rows: Iterable[ConfigKey], used: set[tuple[str, str]]) 
 
 
 def _entry(row: ConfigKey, is_used: bool) -> list[str]:
-    facts = [row.legal, f"default {_code(row.default_text)}"]
+    facts = [row.legal.replace("*", r"\*"), f"default {_code(row.default_text)}"]
     if row.scope == "broker" and not row.is_read_only:
         facts.append(f"dynamic, {row.update}")
     if row.synonyms:
@@ -111,7 +111,7 @@ def _entry(row: ConfigKey, is_used: bool) -> list[str]:
         facts.append("internal")
     if not is_used:
         facts.append("*accepted*")
-    return [f"**`{row.name}`** — {row.doc}  ", "; ".join(facts).replace("*,", r"\*,")]
+    return [f"**`{row.name}`** — {row.doc}  ", "; ".join(facts)]
 
 
 def _code(text: str | None) -> str:

@@ -114,9 +114,9 @@ class NonEmpty(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """A text, or each element of a list, of a given shape."""
+    """A text, or each element of a list, of a given shape; the pattern is compiled when first used, not at start."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     shape: str
     whole: str | None = None
     """A text that is legal on its own although it lacks the shape."""
@@ -132,6 +132,6 @@ class Matching(NamedTuple):
         if self.whole is not None and elements == (self.whole,):
             return
         for element in elements:
-            if not self.pattern.fullmatch(element):
+            if not re.fullmatch(self.pattern, element):
                 shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
                 raise invalid_value(name, shown, f"Expected {self.legal}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from config.key import ConfigKey, ConfigType, Importance, Synonym, Update, Validator
@@ -32,14 +31,14 @@ MINUTE_MS = 60_000
 HOUR_MS = 3_600_000
 
 PROTOCOL_MAP = Matching(
-    re.compile(r"(\s*[^:,\s]+\s*:\s*(?i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)\s*(,|$))*"),
+    r"(\s*[^:,\s]+\s*:\s*(?i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)\s*(,|$))*",
     "NAME:PROTOCOL pairs with the protocols PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
 )
-PER_IP_LIMITS = Matching(re.compile(r"(\s*[^,\s]+:[0-9]{1,9}\s*(,|$))*"), "host:count pairs separated by commas")
-HOST_AND_PORT = Matching(re.compile(r"(\[[0-9a-fA-F:.%]+\]|[^:\s]*):[0-9]{1,5}"), "host:port", whole="")
-THROTTLED_REPLICAS = Matching(re.compile(r"[0-9]+:[0-9]+"), "[partitionId]:[brokerId],...", whole="*")
+PER_IP_LIMITS = Matching(r"(\s*[^,\s]+:[0-9]{1,9}\s*(,|$))*", "host:count pairs separated by commas")
+HOST_AND_PORT = Matching(r"(\[[0-9a-fA-F:.%]+\]|[^:\s]*):[0-9]{1,5}", "host:port", whole="")
+THROTTLED_REPLICAS = Matching(r"[0-9]+:[0-9]+", "[partitionId]:[brokerId],...", whole="*")
 OFFSET_RESET = Matching(
-    re.compile(r"(?i:latest|earliest|by_duration:P.*[0-9].*)"),
+    r"(?i:latest|earliest|by_duration:P.*[0-9].*)",
     "latest, earliest or by_duration: and an ISO 8601 duration",
 )
 
