@@ -16,7 +16,7 @@ Source: KafkaApis.handleTopicMetadataRequest, DescribeTopicPartitionsRequestHand
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from broker.api.describe_topic_partitions import describe_topic_partitions
 from broker.api.route import RequestContext, Route
@@ -225,9 +225,7 @@ class ClusterApi:
 
 
 def _refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
-    )
+    return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
 
 
 def _wrong_endpoints(endpoint_type: int) -> DescribeClusterResponse:

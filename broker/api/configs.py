@@ -43,9 +43,7 @@ GROUP_RESOURCE = 32
 class ConfigsApi:
     """Describes configuration."""
 
-    def __init__(
-        self, image: Callable[[], ClusterImage], resolver: Callable[[], Resolver], node_id: int
-    ) -> None:
+    def __init__(self, image: Callable[[], ClusterImage], resolver: Callable[[], Resolver], node_id: int) -> None:
         self._image = image
         self._resolver = resolver
         self._node_id = node_id

@@ -64,9 +64,7 @@ def _described(image: ClusterImage, topic: TopicImage, first: int, count: int) -
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            _partition(number, topic.partitions[number], live) for number in range(first, first + count)
-        ],
+        partitions=[_partition(number, topic.partitions[number], live) for number in range(first, first + count)],
         topic_authorized_operations=TOPIC_AUTHORIZED_OPERATIONS,
     )
 
@@ -96,7 +94,5 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 def _refused(names: list[str]) -> DescribeTopicPartitionsResponse:
     """Answer a cursor that makes no sense: the layout has no error of the whole request, so each topic bears it."""
     return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in names
-        ]
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in names]
     )

@@ -30,9 +30,7 @@ class TopicListing:
 
     def all_topics(self, image: ClusterImage, *, with_operations: bool) -> list[MetadataResponseTopic]:
         """Return every topic."""
-        return [
-            self.topic(image, topic, with_operations=with_operations) for topic in image.topics_by_name.values()
-        ]
+        return [self.topic(image, topic, with_operations=with_operations) for topic in image.topics_by_name.values()]
 
     def topic(self, image: ClusterImage, topic: TopicImage, *, with_operations: bool) -> MetadataResponseTopic:
         """Return one topic of `image`."""

@@ -90,9 +90,7 @@ class TopicsApi:
         for result in results:
             code, message = _told(result.error, context)
             responses.append(
-                DeletableTopicResult(
-                    name=result.name, topic_id=result.topic_id, error_code=code, error_message=message
-                )
+                DeletableTopicResult(name=result.name, topic_id=result.topic_id, error_code=code, error_message=message)
             )
         return DeleteTopicsResponse(responses=responses)
 

@@ -154,16 +154,18 @@ class MetadataDraft:
             if draft.base is None:
                 created_topics.append(topic)
             created.extend(PartitionDelta(topic, p, topic.partitions[p]) for p in sorted(draft.created))
-            changed.extend(
-                PartitionDelta(topic, p, topic.partitions[p]) for p in sorted(draft.changed - draft.created)
-            )
+            changed.extend(PartitionDelta(topic, p, topic.partitions[p]) for p in sorted(draft.changed - draft.created))
         deleted = tuple(self._deleted.values())
-        return by_name, by_id, Delta(
-            deleted_topics=deleted,
-            created_topics=tuple(created_topics),
-            deleted_partitions=tuple(p for topic in deleted for p in partitions_of(topic)),
-            created_partitions=tuple(created),
-            changed_partitions=tuple(changed),
+        return (
+            by_name,
+            by_id,
+            Delta(
+                deleted_topics=deleted,
+                created_topics=tuple(created_topics),
+                deleted_partitions=tuple(p for topic in deleted for p in partitions_of(topic)),
+                created_partitions=tuple(created),
+                changed_partitions=tuple(changed),
+            ),
         )
 
     def _finish_configs(self) -> Mapping[ConfigResource, Mapping[str, str]]:
@@ -327,9 +329,7 @@ class MetadataDraft:
             broker_id=record.broker_id,
             epoch=record.broker_epoch,
             incarnation_id=record.incarnation_id,
-            endpoints=tuple(
-                EndpointImage(e.name, e.host, e.port, e.security_protocol) for e in record.end_points
-            ),
+            endpoints=tuple(EndpointImage(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
             features=tuple(
                 FeatureRange(f.name, f.min_supported_version, f.max_supported_version) for f in record.features
             ),
@@ -401,7 +401,9 @@ def retained_identity(record: Record) -> RetainedKey:
         case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
             return ("acl", record.id.hex())
         case ClientQuotaRecord():
-            entity = sorted((e.entity_type, "" if e.entity_name is None else "=" + e.entity_name) for e in record.entity)
+            entity = sorted(
+                (e.entity_type, "" if e.entity_name is None else "=" + e.entity_name) for e in record.entity
+            )
             return ("quota", *(text for pair in entity for text in pair), record.key)
         case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
             return ("scram", record.name, str(record.mechanism))

@@ -42,25 +42,19 @@ _CONTROL_CLASSES: dict[int, type] = {number: message for message, number in _CON
 _CONTROL_VERSION = 0
 
 
-def data_batch(
-    records: Sequence[object], *, level: int, base_offset: int, epoch: int, timestamp_ms: int
-) -> bytearray:
+def data_batch(records: Sequence[object], *, level: int, base_offset: int, epoch: int, timestamp_ms: int) -> bytearray:
     """Return one batch of cluster records, each in the version that the `metadata.version` level asks for."""
     values = [(None, encode_metadata_record(record, record_version(record, level))) for record in records]
     return build_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=timestamp_ms)
 
 
-def control_batch(
-    messages: Sequence[ControlMessage], *, base_offset: int, epoch: int, timestamp_ms: int
-) -> bytearray:
+def control_batch(messages: Sequence[ControlMessage], *, base_offset: int, epoch: int, timestamp_ms: int) -> bytearray:
     """Return one control batch."""
     records = [
         (_CONTROL_KEY.pack(0, _CONTROL_TYPES[type(message)]), encode_bytes(message, _CONTROL_VERSION))
         for message in messages
     ]
-    return build_batch(
-        records, base_offset=base_offset, leader_epoch=epoch, timestamp=timestamp_ms, is_control=True
-    )
+    return build_batch(records, base_offset=base_offset, leader_epoch=epoch, timestamp=timestamp_ms, is_control=True)
 
 
 def iter_cluster_batches(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, list[tuple[int, object]]]]:

@@ -140,7 +140,7 @@ class PartitionDelta(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What differs between two images. Deletions come first in time: a name may be deleted and created again in one delta."""
+    """What differs between two images. Deletions come first: a name may go and come again in one delta."""
 
     deleted_topics: tuple[TopicImage, ...] = ()
     created_topics: tuple[TopicImage, ...] = ()

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.features import (
@@ -29,6 +28,7 @@ from broker.metadata.controller.features import (
 from broker.metadata.errors import CorruptMetadata, ForeignQuorum, PolicyViolation
 from broker.metadata.framing import control_batch, data_batch, iter_cluster_batches
 from broker.metadata.image import ClusterImage
+from broker.metadata.names import CLUSTER_METADATA
 from broker.metadata.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from broker.metadata.snapshot import (
     BOOTSTRAP_FILE,
@@ -42,6 +42,7 @@ from broker.metadata.snapshot import (
     list_snapshots,
     write_snapshot,
 )
+from config.views import BrokerConfig, LogConfig
 from protocol.records.batch import BatchHeader
 from protocol.stored.raft import (
     Endpoint,
@@ -52,25 +53,22 @@ from protocol.stored.raft import (
     VotersRecord,
     VotersVoter,
 )
-from storage.env.clock import Clock
+from protocol.uuids import ONE_UUID
+from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
+from storage.log.flush import FlushPlan
 from storage.log.partition_log import PartitionLog
-from storage.types import AppendOrigin
+from storage.types import AppendOrigin, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 1024 * 1024
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """What a Kafka quorum allows one batch, hence one command."""
+METADATA_TOPIC_ID = ONE_UUID
+
 RETAINED_SNAPSHOTS = 2
 """The newest one is loaded; the one before it stays for the case that the newest turns out damaged."""
-
-
-class FlushPlan(Protocol):
-    """What remains to be made durable; run() blocks on the disk and touches no log state."""
-
-    def run(self) -> object:
-        """Fdatasync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +146,7 @@ class ClusterLog:
         ]
         messages.extend(self._changed_quorum())
         now_ms = self._clock.now_ms()
-        self._append(
-            control_batch(messages, base_offset=self._log.log_end_offset, epoch=epoch, timestamp_ms=now_ms)
-        )
+        self._append(control_batch(messages, base_offset=self._log.log_end_offset, epoch=epoch, timestamp_ms=now_ms))
         return epoch
 
     @property
@@ -187,6 +183,10 @@ class ClusterLog:
             self._log.flushed(plan)
         self._log.advance_high_watermark(end_offset)
 
+    def commit_failed(self, plan: FlushPlan) -> None:
+        """Give back a plan whose run failed."""
+        self._log.flush_failed(plan)
+
     def snapshot(self, image: ClusterImage) -> None:
         """Write a snapshot of a committed image. Touches no log state: may run in a thread. Blocking: cpu, disk."""
         content = encode_snapshot(
@@ -200,15 +200,11 @@ class ClusterLog:
         write_snapshot(self._fs, self._directory, SnapshotId(image.end_offset, image.epoch).file_name, content)
 
     def snapshot_written(self, image: ClusterImage) -> None:
-        """Count from the new snapshot on, drop those it makes superfluous and give up the log below the oldest kept."""
+        """Count from the new snapshot on and drop those it makes superfluous."""
         self.records_since_snapshot = self._log.log_end_offset - image.end_offset
         self.bytes_since_snapshot = 0
-        snapshots = list_snapshots(self._fs, self._directory)
-        for old in snapshots[RETAINED_SNAPSHOTS:]:
+        for old in list_snapshots(self._fs, self._directory)[RETAINED_SNAPSHOTS:]:
             self._fs.unlink(f"{self._directory}/{old.file_name}")
-        oldest = snapshots[:RETAINED_SNAPSHOTS][-1]
-        if oldest.end_offset > self._log.log_start_offset:
-            self._log.increment_log_start_offset(oldest.end_offset)
 
     def close(self) -> None:
         """Flush and close the log. Blocking: disk."""
@@ -258,7 +254,9 @@ class ClusterLog:
         voters = self._quorum.voters
         if voters is not None and {voter.voter_id for voter in voters.voters} != {self._voter.node_id}:
             ids = sorted(voter.voter_id for voter in voters.voters)
-            raise ForeignQuorum(f"{self._directory} belongs to the quorum of nodes {ids}, not to node {self._voter.node_id}")
+            raise ForeignQuorum(
+                f"{self._directory} belongs to the quorum of nodes {ids}, not to node {self._voter.node_id} alone"
+            )
 
     def _changed_quorum(self) -> Iterator[KRaftVersionRecord | VotersRecord]:
         """Yield what the quorum must learn at this epoch: its version and voters in a new log, a new address later.
@@ -273,6 +271,40 @@ class ClusterLog:
         elif self._quorum.kraft_version > 0 and self._quorum.voters != ours:
             yield ours
             self._quorum = self._quorum._replace(voters=ours)
+
+
+def open_cluster_log(
+    fs: FileSystem,
+    clock: Clock,
+    rng: Rng,
+    log_dir: str,
+    voter: Voter,
+    cluster_id: str,
+    config: LogConfig,
+    *,
+    clean: bool,
+) -> ClusterLog:
+    """Open the metadata log in `log_dir`; a directory that has none is formatted first.
+
+    Raises: StorageError. Blocking: disk; after an unclean stop, recovery.
+    """
+    tp = TopicPartition(CLUSTER_METADATA, 0)
+    path = f"{log_dir}/{tp}"
+    if not fs.is_dir(path):
+        format_metadata_dir(fs, clock, log_dir, path, voter)
+    log = PartitionLog.open(fs, clock, rng, path, tp, config, topic_id=METADATA_TOPIC_ID, clean=clean)
+    return ClusterLog(fs, clock, log, voter, cluster_id)
+
+
+def metadata_log_config(broker: BrokerConfig) -> LogConfig:
+    """Return the settings of the metadata log: its own segments, nothing deleted by age or size."""
+    return LogConfig(
+        segment_bytes=broker.metadata_log_segment_bytes,
+        segment_ms=broker.metadata_log_segment_ms,
+        max_message_bytes=MAX_BATCH_BYTES,
+        retention_ms=-1,
+        retention_bytes=-1,
+    )
 
 
 def voters_record(voter: Voter) -> VotersRecord:

@@ -45,9 +45,7 @@ def check_assignment(brokers: Mapping[int, BrokerImage], replicas: Sequence[int]
         )
     if len(set(replicas)) != len(replicas):
         twice = next(broker for broker in sorted(replicas) if list(replicas).count(broker) > 1)
-        raise InvalidReplicaAssignment(
-            f"The manual partition assignment includes the broker {twice} more than once."
-        )
+        raise InvalidReplicaAssignment(f"The manual partition assignment includes the broker {twice} more than once.")
     if expected_size is not None and len(replicas) != expected_size:
         raise InvalidReplicaAssignment(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "

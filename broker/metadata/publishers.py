@@ -10,7 +10,7 @@ Publisher = Callable[[Delta, ClusterImage], None]
 
 
 class Publishers:
-    """An ordered list of subscribers. A publisher is synchronous and must not fail: its failure stops the controller."""
+    """An ordered list of subscribers. A publisher is synchronous; one that fails stops the controller."""
 
     __slots__ = ("_publishers",)
 

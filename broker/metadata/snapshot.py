@@ -133,9 +133,7 @@ def decode_snapshot(data: bytes, snapshot_id: SnapshotId, cluster_id: str) -> tu
                     draft.replay(message, offset)
     if not finished:
         raise CorruptMetadata(f"snapshot {snapshot_id.file_name} has no footer")
-    image, _ = draft.finish(
-        end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, timestamp_ms=timestamp_ms
-    )
+    image, _ = draft.finish(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch, timestamp_ms=timestamp_ms)
     return image, quorum
 
 

@@ -40,7 +40,7 @@ _SUPPORTED = {feature.name: feature for feature in SUPPORTED_FEATURES}
 
 
 def bootstrap_records() -> list[FeatureLevelRecord]:
-    """Return the feature records of a new cluster; `metadata.version` comes first, as every reader of the log expects."""
+    """Return the feature records of a new cluster; `metadata.version` comes first, as readers of a log expect."""
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL)]
 
 

@@ -60,9 +60,7 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage) ->
     )
 
 
-def plan_create_partitions(
-    image: ClusterImage, topics: Sequence[NewPartitions]
-) -> Plan[list[CreatePartitionsResult]]:
+def plan_create_partitions(image: ClusterImage, topics: Sequence[NewPartitions]) -> Plan[list[CreatePartitionsResult]]:
     """Plan an extension. One result a topic, in request order; a name that stands twice yields one, refused."""
     counts = Counter(topic.name for topic in topics)
     records: list[object] = []
@@ -90,7 +88,7 @@ def plan_elections_at_start(image: ClusterImage, broker_id: int) -> list[Partiti
     A start is an election: clients and logs must tell what was written before from what comes after.
     """
     return [
-        PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=broker_id, **_rejoin(partition, broker_id))
+        _election(topic, number, partition, broker_id)
         for topic in image.topics_by_name.values()
         for number, partition in enumerate(topic.partitions)
         if broker_id in partition.replicas and _may_lead(partition, broker_id)
@@ -153,10 +151,11 @@ def _may_lead(partition: PartitionImage, broker_id: int) -> bool:
     return not partition.isr and broker_id in (partition.eligible_leader_replicas or partition.replicas)
 
 
-def _rejoin(partition: PartitionImage, broker_id: int) -> dict[str, list[int]]:
-    if broker_id in partition.isr:
-        return {}
-    return {"isr": [broker_id], "eligible_leader_replicas": [], "last_known_elr": []}
+def _election(topic: TopicImage, number: int, partition: PartitionImage, broker_id: int) -> PartitionChangeRecord:
+    change = PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=broker_id)
+    if broker_id not in partition.isr:
+        change.isr, change.eligible_leader_replicas, change.last_known_elr = [broker_id], [], []
+    return change
 
 
 def _reported(

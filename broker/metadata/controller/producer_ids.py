@@ -5,7 +5,7 @@ Source: ProducerIdControlManager, KIP-730.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from broker.metadata.controller.plan import Plan
 from broker.metadata.image import ClusterImage
@@ -14,7 +14,8 @@ from protocol.stored.cluster import ProducerIdsRecord
 BLOCK_SIZE = 1_000
 
 
-class ProducerIdBlock(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
     """Ids from `first` on, `count` of them."""
 
     first: int

@@ -147,11 +147,7 @@ class Controller:
         ]
         for first in range(0, len(changes), MAX_RECORDS_PER_COMMAND):
             self._apply(changes[first : first + MAX_RECORDS_PER_COMMAND])
-        end_offset = self._log.end_offset
-        plan = self._log.flush_plan()
-        if plan is not None:
-            await self._run_blocking(plan.run)
-        self._log.committed(plan, end_offset)
+        await self._commit()
         self.image = self._pending_image
         self._started = True
         self._publishers.publish_all(self.image)
@@ -186,7 +182,7 @@ class Controller:
         return await self._execute(Plan([], plan.result) if validate_only else plan)
 
     async def auto_create(self, names: Iterable[str]) -> list[CreateTopicResult]:
-        """Create the topics among `names` that do not exist, with the broker's defaults or as an internal topic is made.
+        """Create the topics among `names` that are missing, with the broker's defaults or as an internal topic is made.
 
         Any number of callers may ask for one name at once: the first creates it, all return when it is there.
         """
@@ -248,11 +244,7 @@ class Controller:
             self._snapshot_task = self._tasks.spawn("snapshot", self._write_snapshot())
 
     async def _flush_once(self) -> None:
-        end_offset = self._log.end_offset
-        plan = self._log.flush_plan()
-        if plan is not None:
-            await self._run_blocking(plan.run)
-        self._log.committed(plan, end_offset)
+        end_offset = await self._commit()
         while self._steps and self._steps[0].end_offset <= end_offset:
             step = self._steps.popleft()
             self.image = step.image
@@ -260,6 +252,19 @@ class Controller:
                 self._publishers.publish(step.delta, step.image)
             if not step.answered.done():
                 step.answered.set_result(None)
+
+    async def _commit(self) -> int:
+        """Make what was appended so far durable; return where that ends."""
+        end_offset = self._log.end_offset
+        plan = self._log.flush_plan()
+        if plan is not None:
+            try:
+                await self._run_blocking(plan.run)
+            except BaseException:
+                self._log.commit_failed(plan)
+                raise
+        self._log.committed(plan, end_offset)
+        return end_offset
 
     def _is_snapshot_due(self) -> bool:
         if self._log.bytes_since_snapshot >= self._snapshots.max_bytes:

@@ -48,6 +48,22 @@ DEFAULT = -1
 COORDINATOR_TOPIC_PARTITIONS = 50
 COORDINATOR_TOPIC_SEGMENT_BYTES = 104_857_600
 
+INTERNAL_TOPIC_CONFIGS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    CONSUMER_OFFSETS: (("cleanup.policy", "compact"), ("compression.type", "producer")),
+    TRANSACTION_STATE: (
+        ("cleanup.policy", "compact"),
+        ("compression.type", "uncompressed"),
+        ("min.insync.replicas", "1"),
+        ("unclean.leader.election.enable", "false"),
+    ),
+    SHARE_GROUP_STATE: (
+        ("cleanup.policy", "delete"),
+        ("compression.type", "uncompressed"),
+        ("min.insync.replicas", "1"),
+        ("retention.ms", "-1"),
+    ),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
@@ -100,27 +116,12 @@ class TopicRules:
 
 def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
     """Return how one of the broker's own topics is made, or None for a topic of a client. On one node: one replica."""
+    configs = INTERNAL_TOPIC_CONFIGS.get(name)
+    if configs is None:
+        return None
+    partitions, segment_bytes = COORDINATOR_TOPIC_PARTITIONS, COORDINATOR_TOPIC_SEGMENT_BYTES
     if name == CONSUMER_OFFSETS:
         partitions, segment_bytes = rules.groups.offsets_topic_num_partitions, rules.groups.offsets_topic_segment_bytes
-        configs = (("cleanup.policy", "compact"), ("compression.type", "producer"))
-    elif name == TRANSACTION_STATE:
-        partitions, segment_bytes = COORDINATOR_TOPIC_PARTITIONS, COORDINATOR_TOPIC_SEGMENT_BYTES
-        configs = (
-            ("cleanup.policy", "compact"),
-            ("compression.type", "uncompressed"),
-            ("min.insync.replicas", "1"),
-            ("unclean.leader.election.enable", "false"),
-        )
-    elif name == SHARE_GROUP_STATE:
-        partitions, segment_bytes = COORDINATOR_TOPIC_PARTITIONS, COORDINATOR_TOPIC_SEGMENT_BYTES
-        configs = (
-            ("cleanup.policy", "delete"),
-            ("compression.type", "uncompressed"),
-            ("min.insync.replicas", "1"),
-            ("retention.ms", "-1"),
-        )
-    else:
-        return None
     return NewTopic(name, partitions, 1, configs=(*configs, ("segment.bytes", str(segment_bytes))))
 
 
@@ -249,9 +250,7 @@ def _creation_records(topic: TopicImage, configs: Mapping[str, str]) -> list[obj
     ]
 
 
-def _topic_to_delete(
-    image: ClusterImage, entry: TopicToDelete, names: Counter[str], ids: Counter[bytes]
-) -> TopicImage:
+def _topic_to_delete(image: ClusterImage, entry: TopicToDelete, names: Counter[str], ids: Counter[bytes]) -> TopicImage:
     if entry.name is not None and entry.topic_id != ZERO_UUID:
         raise InvalidRequest("You may not specify both topic name and topic id.")
     if entry.name is None and entry.topic_id == ZERO_UUID:
