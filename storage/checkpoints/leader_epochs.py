@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from storage.checkpoints.lines import read_lines, render_lines, write_lines
+from storage.checkpoints.lines import TMP_SUFFIX, read_lines, render_lines
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 
@@ -23,17 +23,14 @@ def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     return entries
 
 
-def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Atomically replace the file. Blocking: disk."""
-    write_lines(fs, path, _rows(entries))
+def write_leader_epochs(
+    fs: FileSystem, path: str, entries: Iterable[tuple[int, int]], *, sync: bool = True
+) -> None:
+    """Atomically replace the file without syncing its directory. Blocking: disk if `sync`.
 
-
-def write_leader_epochs_lazily(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Replace the file without waiting for the disk, for changes that a restart finds out again by itself."""
-    temporary = path + ".tmp"
-    fs.write_file(temporary, render_lines(_rows(entries)), sync=False)
+    Without `sync` even the content may be lost in a power failure: for changes that a restart finds out by itself.
+    """
+    temporary = path + TMP_SUFFIX
+    content = render_lines(f"{epoch} {start_offset}" for epoch, start_offset in entries)
+    fs.write_file(temporary, content, sync=sync)
     fs.rename(temporary, path)
-
-
-def _rows(entries: Iterable[tuple[int, int]]) -> list[str]:
-    return [f"{epoch} {start_offset}" for epoch, start_offset in entries]

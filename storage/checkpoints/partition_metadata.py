@@ -1,6 +1,6 @@
 """The `partition.metadata` of a partition: which incarnation of the topic the directory belongs to.
 
-Two lines, `version: 0` and `topic_id: <22 characters base64url>`, no newline at the end. Topic ids are 16 raw bytes here.
+Two lines, `version: 0` and `topic_id: <22 characters base64url>`, no newline at the end. Topic ids are 16 raw bytes.
 """
 
 from __future__ import annotations

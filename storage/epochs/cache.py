@@ -1,7 +1,9 @@
 """Leader epoch ↔ start offset of one log, ascending in both, kept in `leader-epoch-checkpoint`.
 
-An assignment is durable before it is used: a follower's truncation depends on it. Truncations may be lost in a crash,
-loading repeats them. Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279.
+An epoch reaches the file before its first batch reaches the log, and the rename is made durable with the next flush,
+before the recovery point passes that batch; below it a restart would not find the epoch again. An epoch without batches
+needs no file: loading drops it anyway. Truncations may be lost in a crash, loading repeats them.
+Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import logging
 import os.path
 
-from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs, write_leader_epochs_lazily
+from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import LEADER_EPOCH_CHECKPOINT
@@ -23,13 +25,14 @@ logger = logging.getLogger(__name__)
 class LeaderEpochCache:
     """The epochs in which batches of this log were written."""
 
-    __slots__ = ("_directory", "_entries", "_fs", "latest_epoch")
+    __slots__ = ("_directory", "_entries", "_fs", "is_unsaved", "latest_epoch")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
         self._directory = directory
-        self._entries: list[tuple[int, int]] = []  # (epoch, start offset); every change is written to the file
+        self._entries: list[tuple[int, int]] = []  # (epoch, start offset)
         self.latest_epoch = NO_EPOCH  # of the last entry; read on each append
+        self.is_unsaved = False  # the file lacks an assignment
 
     def load(self) -> None:
         """Read the file; a damaged one counts as empty, since recovery and appends fill the cache again."""
@@ -40,16 +43,16 @@ class LeaderEpochCache:
             self._replace([])
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; contradicting later entries go. Blocking: disk when it changes."""
+        """Note that `epoch` begins at `start_offset`; contradicting later entries go. save() makes it last."""
         if epoch < 0 or start_offset < 0 or not self._assign(epoch, start_offset):
             return False
-        write_leader_epochs(self._fs, self._path(), self._entries)
+        self.is_unsaved = True
         return True
 
     def assign_recovered(self, epoch: int, start_offset: int) -> None:
-        """Assign during recovery, which writes the file once at its end."""
-        if epoch >= 0 and epoch > self.latest_epoch:
-            self._assign(epoch, start_offset)
+        """Note an epoch found in a batch during recovery."""
+        if epoch > self.latest_epoch:
+            self.assign(epoch, start_offset)
 
     def _assign(self, epoch: int, start_offset: int) -> bool:
         entries = self._entries
@@ -61,8 +64,9 @@ class LeaderEpochCache:
         return True
 
     def save(self) -> None:
-        """Write the file as the cache is. Blocking: disk."""
+        """Write the file; the caller syncs the directory before it relies on the rename. Blocking: disk."""
         write_leader_epochs(self._fs, self._path(), self._entries)
+        self.is_unsaved = False
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (epoch found, its end offset): what a follower with `epoch` as its latest may keep."""
@@ -114,7 +118,8 @@ class LeaderEpochCache:
     def _replace_lazily(self, entries: list[tuple[int, int]]) -> None:
         if entries != self._entries:
             self._replace(entries)
-            write_leader_epochs_lazily(self._fs, self._path(), entries)
+            write_leader_epochs(self._fs, self._path(), entries, sync=False)
+            self.is_unsaved = False
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries

@@ -1,6 +1,6 @@
 """Records of legacy messages (v0, v1), for lookups in logs that older brokers wrote.
 
-A message: offset i64, size i32, crc u32, magic i8, attributes i8, [timestamp i64 in v1], key and value with i32 lengths.
+A message: offset i64, size i32, crc u32, magic i8, attributes i8, [timestamp i64 in v1], key, value with i32 lengths.
 A compressed message holds a nested set: in v1 its inner offsets count from 0 and the outer offset is the last one's; in
 v0 they are absolute. Under LogAppendTime (bit 3) the wrapper's timestamp counts for all inner messages.
 """

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from protocol.records.batch import MAGIC_V2, BatchHeader
-from protocol.records.errors import CorruptBatch, InvalidBatch
 from protocol.records.record import Record, iter_records
-from storage.env.fs import FileSystem
-from storage.errors import CorruptRecord, InvalidRecord, OffsetOutOfRange
+from storage.errors import InvalidRecord, OffsetOutOfRange
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
 from storage.segment.region import FileRegion

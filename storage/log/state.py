@@ -28,6 +28,8 @@ class LogState:
         "config",
         "epochs",
         "fs",
+        "has_new_names",
+        "last_flush_ms",
         "offsets",
         "path",
         "producers",
@@ -47,6 +49,7 @@ class LogState:
         tp: TopicPartition,
         config: LogConfig,
         stats: StorageStats,
+        producers: ProducerStateManager,
     ) -> None:
         self.fs = fs
         self.clock = clock
@@ -56,10 +59,12 @@ class LogState:
         self.path = path  # written by PartitionLog when its directory is renamed
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
+        self.has_new_names = False  # files were created or renamed since the directory was last synced
+        self.last_flush_ms = clock.now_ms()  # written by flush
         self.segments = Segments()  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
-        self.producers: ProducerStateManager  # set by the loader
+        self.producers = producers  # written by appends, recovery and truncation
 
     def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:
         """Make a segment object with its own sample of the roll jitter; no file is touched."""

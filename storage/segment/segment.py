@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from config.views import LogConfig
 from protocol.records.batch import BatchHeader
@@ -26,11 +26,14 @@ from storage.segment.names import (
     TXN_INDEX_SUFFIX,
     segment_file,
 )
+from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
 from storage.segment.offset_index import OffsetIndex
+from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
+MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,6 @@ class Segment:
 
     __slots__ = (
         "_config",
-        "_first_timestamp",
         "_fs",
         "_index_sizes",
         "base_offset",
@@ -49,12 +51,14 @@ class Segment:
         "directory",
         "index_interval_bytes",
         "is_active",
+        "is_index_full",
         "jitter_ms",
         "largest_timestamp",
         "log",
         "marker",
         "offset_index",
         "offset_of_largest_timestamp",
+        "rolling_timestamp",
         "time_index",
         "txn_index",
     )
@@ -79,13 +83,14 @@ class Segment:
         self.jitter_ms = jitter_ms  # sampled once, so that asking twice whether to roll gives one answer
         self.marker = ""  # suffix of the files while they are being deleted or installed
         self.is_active = False
+        self.is_index_full = False  # no room for another batch and the entry written at roll
         index_bytes = config.segment_index_bytes
         self.log = LogFile(fs, self._path(LOG_SUFFIX), log_size)
         self.offset_index = OffsetIndex(fs, self._path(INDEX_SUFFIX), base_offset, index_bytes)
         self.time_index = TimeIndex(fs, self._path(TIME_INDEX_SUFFIX), base_offset, index_bytes)
         self.txn_index = TxnIndex(fs, self._path(TXN_INDEX_SUFFIX), base_offset)
         self._index_sizes: tuple[int, int] | None = None  # found at load and not looked at yet
-        self._first_timestamp: int | None = None  # max timestamp of the first batch, once known
+        self.rolling_timestamp = NO_TIMESTAMP  # max timestamp of the first batch; -1 while unknown or without one
         self.largest_timestamp = NO_TIMESTAMP  # of the whole segment; valid after ensure_indexes
         self.offset_of_largest_timestamp = base_offset  # last offset of the batch that holds it
         self.bytes_since_index = 0  # bytes appended after the newest offset index entry
@@ -106,6 +111,16 @@ class Segment:
         self._index_sizes = (index_size, time_index_size)
         self.txn_index.load(txn_index_size)
 
+    def has_odd_index_sizes(self) -> bool:
+        """Tell from the sizes found at load whether an index file cannot be whole; missing ones are of size 0."""
+        if self._index_sizes is None:
+            return False
+        index_size, time_index_size = self._index_sizes
+        if index_size % OFFSET_ENTRY.size or time_index_size % TIME_ENTRY.size:
+            return True
+        has_too_few = self.log.size > 0 and (time_index_size == 0 or not self._fs.exists(self.offset_index.file.path))
+        return has_too_few or index_size // OFFSET_ENTRY.size > self.log.size // MIN_BATCH_BYTES
+
     def ensure_indexes(self) -> None:
         """Read the ends of the index files once; a broken one is rebuilt from the `.log` here and now."""
         if self._index_sizes is None:
@@ -116,6 +131,8 @@ class Segment:
             self.offset_index.check(self.log.size)
             self.time_index.load(sizes[1])
             self.time_index.check()
+            if self.log.size and not sizes[1]:
+                raise CorruptIndex(self.time_index.file.path, "has not even the final entry")
         except CorruptIndex as error:
             logger.warning("rebuilding an index path=%s reason=%s", error.path, error.reason)
             self.rebuild_indexes()
@@ -132,6 +149,7 @@ class Segment:
         self.offset_index.file.release()
         self.time_index.file.release()
         self.is_active = True
+        self._note_index_room()
 
     def seal(self) -> None:
         """Write the final time index entry and cut every file to what it holds; appends are over."""
@@ -155,42 +173,49 @@ class Segment:
     # --- append ---
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch. The caller has checked sizes and offsets. On an I/O error nothing has changed in memory."""
+        """Write one batch. The caller has checked sizes and offsets, and undoes a failed append."""
         position = self.log.append(batch)
+        self._note_batch(position, len(batch), last_offset, max_timestamp)
+
+    def append_set(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write several batches that lie one after the other in `data` with one call."""
+        position = self.log.append(data)
+        for header in headers:
+            self._note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
+            position += header.size_bytes
+
+    def _note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         if max_timestamp > self.largest_timestamp:
             self.largest_timestamp = max_timestamp
             self.offset_of_largest_timestamp = last_offset
         if self.bytes_since_index > self.index_interval_bytes:
-            self._add_index_entries(last_offset, position)
-        self.bytes_since_index += len(batch)
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
+            self.bytes_since_index = 0
+            self._note_index_room()
+        self.bytes_since_index += size
         if position == 0:
-            self._first_timestamp = max_timestamp
+            self.rolling_timestamp = max_timestamp
 
-    def _add_index_entries(self, last_offset: int, position: int) -> None:
-        self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
-        self.bytes_since_index = 0
+    def _note_index_room(self) -> None:
+        self.is_index_full = self.offset_index.file.is_full() or self.time_index.is_full_for_roll()
 
-    def undo_append(self, size: int) -> None:
-        """Cut back to `size` bytes after a failed write, so that the next append cannot leave a hole of garbage."""
+    def undo_append(self, size: int, base_offset: int) -> None:
+        """Cut back to `size` bytes after a failed write, so that no later batch follows half of an earlier one."""
         self.log.truncate(size)
+        self.offset_index.truncate_to(base_offset)
+        self.time_index.truncate_to(base_offset)
 
     def first_timestamp(self) -> int:
         """Return the max timestamp of the first batch, -1 when the segment is empty or has none."""
-        if self._first_timestamp is None:
-            if self.log.size == 0:
-                return NO_TIMESTAMP
-            self._first_timestamp = self.log.header_at(0).max_timestamp
-        return self._first_timestamp
+        if self.rolling_timestamp < 0 and self.log.size:
+            self.rolling_timestamp = self.log.header_at(0).max_timestamp
+        return self.rolling_timestamp
 
     def waited_ms(self, now_ms: int, incoming_timestamp: int) -> int:
         """Return the age that the time roll compares: by the messages' clock when the first batch has a timestamp."""
         first = self.first_timestamp()
         return incoming_timestamp - first if first >= 0 else now_ms - self.created_ms
-
-    def has_full_index(self) -> bool:
-        """Tell whether an index has no room for another batch and the entry written at roll."""
-        return self.offset_index.file.is_full() or self.time_index.is_full_for_roll()
 
     # --- locate ---
 
@@ -299,7 +324,8 @@ class Segment:
         self.bytes_since_index = 0
         if position is not None:
             self.log.truncate(position)
-        self._first_timestamp = None
+        self.rolling_timestamp = NO_TIMESTAMP
+        self._note_index_room()
         self._reload_largest_timestamp()
 
     def _reload_largest_timestamp(self) -> None:

@@ -10,10 +10,13 @@ def cache(fs, tmp_path) -> LeaderEpochCache:
     return cache
 
 
-def test_assignments_are_on_disk_at_once(cache, tmp_path):
+def test_saved_assignments_are_written_as_kafka_writes_them(cache, tmp_path):
     assert cache.assign(0, 0)
     assert cache.assign(3, 5)
     assert not cache.assign(3, 9)
+    assert cache.is_unsaved
+    cache.save()
+    assert not cache.is_unsaved
     assert (tmp_path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 5\n"
 
 

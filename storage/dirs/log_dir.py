@@ -1,0 +1,150 @@
+"""LogDir: one directory of `log.dirs`: its lock, its identity, its checkpoints, and whether it still is trusted.
+
+A directory goes offline at its first I/O error and stays so until the process ends: nothing is written to it any more,
+no clean-shutdown marker above all. Source: KIP-112, KIP-858; Kafka's LogManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Callable, Mapping
+
+from storage.checkpoints.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from storage.checkpoints.lines import TMP_SUFFIX
+from storage.checkpoints.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from storage.checkpoints.offsets import read_offsets, write_offsets
+from storage.env.clock import Rng
+from storage.env.fs import DirLock, FileSystem
+from storage.errors import CorruptCheckpoint, DirLocked, StorageFailure
+from storage.segment.names import LOCK_FILE
+from storage.types import TopicPartition
+
+RESERVED_IDS = 100  # directory ids below are markers with a meaning of their own
+
+logger = logging.getLogger(__name__)
+
+
+class LogDir:
+    """One log directory. `path` is absolute and without a trailing slash."""
+
+    __slots__ = ("_fs", "_lock", "_written", "failure", "path", "properties", "was_clean")
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        self._fs = fs
+        self.path = path
+        self.properties: MetaProperties | None = None  # set by settle_identity
+        self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
+        self.failure: StorageFailure | None = None  # the first reason for being offline
+        self._lock: DirLock | None = None
+        self._written: dict[str, dict[TopicPartition, int]] = {}  # what each checkpoint file holds, to skip rewrites
+
+    @property
+    def is_online(self) -> bool:
+        """Tell whether the directory is still trusted."""
+        return self.failure is None
+
+    @property
+    def directory_id(self) -> bytes:
+        """The directory's own id; zeros before settle_identity."""
+        known = self.properties.directory_id if self.properties is not None else None
+        return known or bytes(16)
+
+    def fail(self, failure: StorageFailure) -> None:
+        """Put the directory offline; the first reason is kept."""
+        if self.failure is None:
+            logger.error("log directory offline dir=%s reason=%s", self.path, failure)
+            self.failure = failure
+
+    # --- opening ---
+
+    def open(self) -> None:
+        """Create the directory when missing, take its lock and read its identity.
+
+        Raises: DirLocked when another process has it; StorageFailure when it cannot be used; CorruptCheckpoint for an
+        unreadable meta.properties.
+        """
+        try:
+            self._fs.make_dirs(self.path)
+            self._fs.list_dir(self.path)
+            self._lock = self._fs.lock(os.path.join(self.path, LOCK_FILE))
+            self.properties = read_meta_properties(self._fs, self.path)
+        except BlockingIOError as error:
+            raise DirLocked(self.path) from error
+        except OSError as error:
+            raise StorageFailure(f"cannot use log directory {self.path}: {error}", self.path) from error
+
+    def settle_identity(self, cluster_id: str, node_id: int, rng: Rng) -> None:
+        """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
+        found = self.properties
+        directory_id = found.directory_id if found is not None else None
+        wanted = MetaProperties(cluster_id, node_id, directory_id or new_directory_id(rng))
+        if wanted != found:
+            self._guarded_write(lambda: write_meta_properties(self._fs, self.path, wanted))
+        self.properties = wanted
+
+    def begin_loading(self) -> bool:
+        """Take the clean-shutdown marker and tell whether it was there; from now on a crash is an unclean stop."""
+        try:
+            self.was_clean = take_clean_shutdown(self._fs, self.path)
+        except OSError as error:
+            raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
+        return self.was_clean
+
+    # --- checkpoints ---
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """Return the offsets of a checkpoint file; an unreadable one counts as empty, with a warning."""
+        path = os.path.join(self.path, name)
+        try:
+            return read_offsets(self._fs, path)
+        except CorruptCheckpoint as error:
+            logger.warning("ignoring a damaged checkpoint path=%s reason=%s", path, error.reason)
+        except OSError as error:
+            logger.warning("ignoring an unreadable checkpoint path=%s reason=%s", path, error)
+        return {}
+
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Atomically replace a checkpoint file unless it holds the same already. Blocking: disk."""
+        wanted = dict(offsets)
+        if self._written.get(name) == wanted or not self.is_online:
+            return
+        path = os.path.join(self.path, name)
+        self._guarded_write(lambda: write_offsets(self._fs, path, wanted))
+        self._written[name] = wanted
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk."""
+        if self.is_online:
+            self._guarded_write(lambda: write_clean_shutdown(self._fs, self.path, broker_epoch))
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, it means nothing by itself."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def remove_stale_tmp_files(self, names: tuple[str, ...]) -> None:
+        """Remove what an interrupted checkpoint write left."""
+        for name in names:
+            self._fs.unlink(os.path.join(self.path, name + TMP_SUFFIX))
+
+    def _guarded_write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            failure = StorageFailure(f"cannot write in {self.path}: {error}", self.path)
+            self.fail(failure)
+            raise failure from error
+
+    def __repr__(self) -> str:
+        return f"LogDir({self.path!r}, {'online' if self.is_online else 'offline'})"
+
+
+def new_directory_id(rng: Rng) -> bytes:
+    """Make a directory id that is not reserved and whose text does not look like an option."""
+    while True:
+        raw = rng.random_bytes(16)
+        is_dashed = raw[0] >> 2 == 62  # the first of its base64url characters would be '-'
+        if int.from_bytes(raw, "big") >= RESERVED_IDS and not is_dashed:
+            return raw

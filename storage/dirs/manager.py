@@ -1,0 +1,402 @@
+"""LogManager: finds, creates, loads, deletes and closes the logs of a broker across its directories.
+
+Identity rules at start: one directory listed twice is refused, a locked one too, cluster and node id agree everywhere,
+directory ids are unique. A directory that cannot be used is offline and the others serve; none left is an error.
+Foreign folders and files are reported or ignored, never touched. Source: Kafka's LogManager; KIP-112, KIP-858.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from config.views import LogConfig
+from storage.checkpoints.partition_metadata import encode_id, read_partition_metadata
+from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
+from storage.dirs.log_dir import LogDir, new_directory_id
+from storage.env.clock import Clock, Rng
+from storage.env.fs import FileSystem
+from storage.errors import CorruptCheckpoint, StorageFailure
+from storage.log.partition_log import PartitionLog, remove_log_files
+from storage.producers.state import DEFAULT_EXPIRATION_MS
+from storage.segment.names import (
+    CLUSTER_METADATA_TOPIC,
+    DELETE_DIR_SUFFIX,
+    FUTURE_DIR_SUFFIX,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REMOTE_INDEX_CACHE_DIR,
+    STRAY_DIR_SUFFIX,
+    parse_partition_dir,
+    partition_dir,
+    suffixed_dir,
+)
+from storage.stats import StorageStats
+from storage.types import TopicPartition
+
+ConfigFor = Callable[[TopicPartition, bytes | None], LogConfig]
+
+CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+
+logger = logging.getLogger(__name__)
+
+
+class LogManager:
+    """All logs of one broker."""
+
+    __slots__ = (
+        "_clock",
+        "_dir_of",
+        "_fs",
+        "_pending_deletes",
+        "_producer_id_expiration_ms",
+        "_rng",
+        "dirs",
+        "logs",
+        "stats",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        clock: Clock,
+        rng: Rng,
+        dirs: Sequence[str],
+        *,
+        producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        stats: StorageStats | None = None,
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._rng = rng
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self.stats = stats or StorageStats()
+        self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
+        self.logs: dict[TopicPartition, PartitionLog] = {}  # current logs; written by load, create and delete
+        self._dir_of: dict[TopicPartition, LogDir] = {}
+        self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
+
+    # --- start ---
+
+    def open_dirs(self, node_id: int, cluster_id: str | None = None) -> str:
+        """Create, lock and identify the directories; return the cluster id, a new one when every dir is fresh.
+
+        Raises: InconsistentDirs, DirLocked, NoUsableDir; locks taken so far are given back. Blocking: disk.
+        """
+        try:
+            self._refuse_duplicates()
+            for log_dir in self.dirs:
+                try:
+                    log_dir.open()
+                except StorageFailure as failure:
+                    log_dir.fail(failure)
+                except CorruptCheckpoint as error:
+                    raise InconsistentDirs(str(error)) from error
+            if not any(log_dir.is_online for log_dir in self.dirs):
+                raise NoUsableDir(f"no log directory can be used: {', '.join(log_dir.path for log_dir in self.dirs)}")
+            return self._settle_identities(node_id, cluster_id)
+        except Exception:
+            self._release_locks()
+            raise
+
+    def _refuse_duplicates(self) -> None:
+        seen: dict[str, str] = {}
+        for log_dir in self.dirs:
+            canonical = self._fs.canonical(log_dir.path)
+            if canonical in seen:
+                raise InconsistentDirs(f"log directory {log_dir.path} is listed twice in log.dirs")
+            seen[canonical] = log_dir.path
+
+    def _settle_identities(self, node_id: int, cluster_id: str | None) -> str:
+        directory_ids = set()
+        for log_dir in self.online_dirs():
+            found = log_dir.properties
+            if found is None:
+                continue
+            cluster_id = cluster_id or found.cluster_id
+            if found.cluster_id != cluster_id:
+                raise InconsistentDirs(
+                    f"log directory {log_dir.path} belongs to cluster {found.cluster_id}, expected {cluster_id}"
+                )
+            if found.node_id != node_id:
+                raise InconsistentDirs(
+                    f"log directory {log_dir.path} belongs to node.id {found.node_id}, configured is {node_id}"
+                )
+            if found.directory_id is not None and found.directory_id in directory_ids:
+                raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
+            directory_ids.add(found.directory_id)
+        cluster_id = cluster_id or new_cluster_id(self._rng)
+        for log_dir in self.online_dirs():
+            try:
+                log_dir.settle_identity(cluster_id, node_id, self._rng)
+            except StorageFailure as failure:
+                log_dir.fail(failure)
+        return cluster_id
+
+    def online_dirs(self) -> Iterator[LogDir]:
+        """Iterate the directories that are trusted, in configured order."""
+        return (log_dir for log_dir in self.dirs if log_dir.is_online)
+
+    def load_all(self, config_for: ConfigFor) -> None:
+        """Load every log of every online directory; what fails with an I/O error puts its directory offline.
+
+        Raises: DuplicateLog; CorruptRecord for a log that cannot be made sense of. Blocking: disk, cpu.
+        """
+        for log_dir in list(self.online_dirs()):
+            try:
+                self._load_dir(log_dir, config_for)
+            except (StorageFailure, OSError) as error:
+                self.fail_dir(log_dir, _as_failure(error, log_dir.path))
+
+    def _load_dir(self, log_dir: LogDir, config_for: ConfigFor) -> None:
+        is_clean = log_dir.begin_loading()
+        log_dir.remove_stale_tmp_files(CHECKPOINTS)
+        recovery_points, log_starts, high_watermarks = map(log_dir.read_checkpoint, CHECKPOINTS)
+        for entry in self._fs.list_dir(log_dir.path):
+            if not entry.is_dir or entry.name == REMOTE_INDEX_CACHE_DIR:
+                continue
+            tp = self._classify(log_dir, entry.name)
+            if tp is None:
+                continue
+            if tp in self.logs:
+                raise DuplicateLog(tp, self.logs[tp].path, os.path.join(log_dir.path, entry.name))
+            path = os.path.join(log_dir.path, entry.name)
+            self.logs[tp] = PartitionLog.open(
+                self._fs,
+                self._clock,
+                self._rng,
+                path,
+                tp,
+                config_for(tp, self._topic_id(path)),
+                recovery_point=recovery_points.get(tp, 0),
+                log_start_offset=log_starts.get(tp, 0),
+                high_watermark=high_watermarks.get(tp, 0),
+                clean=is_clean,
+                producer_id_expiration_ms=self._producer_id_expiration_ms,
+                stats=self.stats,
+            )
+            self._dir_of[tp] = log_dir
+
+    def _classify(self, log_dir: LogDir, name: str) -> TopicPartition | None:
+        """Return the partition of a current log; schedule deletions, report everything that is not ours."""
+        path = os.path.join(log_dir.path, name)
+        parsed = parse_partition_dir(name)
+        if parsed is None:
+            logger.warning("ignoring a folder that is no partition dir=%s", path)
+        elif parsed.marker == DELETE_DIR_SUFFIX:
+            self._pending_deletes.append((self._clock.now_ms(), log_dir, path))
+        elif parsed.marker in (STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX):
+            logger.warning("not serving a log kept aside dir=%s", path)
+        elif parsed.tp is not None and parsed.tp.topic != CLUSTER_METADATA_TOPIC:
+            return parsed.tp
+        return None
+
+    def _topic_id(self, path: str) -> bytes | None:
+        try:
+            return read_partition_metadata(self._fs, path)
+        except CorruptCheckpoint:
+            return None  # opening the log reports it
+
+    # --- create and delete ---
+
+    def create(
+        self, tp: TopicPartition, topic_id: bytes | None, config: LogConfig, directory: str | None = None
+    ) -> PartitionLog:
+        """Create the log of a new partition, by default in the online directory with the fewest logs.
+
+        Raises: StorageFailure when no directory takes it; a directory that fails on the way goes offline.
+        Blocking: disk.
+        """
+        assert tp not in self.logs, tp
+        for log_dir in self._candidates(directory):
+            path = os.path.join(log_dir.path, partition_dir(tp))
+            try:
+                log = PartitionLog.open(
+                    self._fs,
+                    self._clock,
+                    self._rng,
+                    path,
+                    tp,
+                    config,
+                    topic_id=topic_id,
+                    clean=True,
+                    producer_id_expiration_ms=self._producer_id_expiration_ms,
+                    stats=self.stats,
+                )
+            except StorageFailure as failure:
+                self.fail_dir(log_dir, failure)
+                continue
+            self.logs[tp] = log
+            self._dir_of[tp] = log_dir
+            return log
+        raise StorageFailure(f"no log directory can take {tp}")
+
+    def _candidates(self, directory: str | None) -> list[LogDir]:
+        online = list(self.online_dirs())
+        if directory is not None:
+            return [log_dir for log_dir in online if log_dir.path == directory]
+        counts = {log_dir.path: 0 for log_dir in online}
+        for log_dir in self._dir_of.values():
+            if log_dir.is_online:
+                counts[log_dir.path] += 1
+        return sorted(online, key=lambda log_dir: counts[log_dir.path])
+
+    def dir_of(self, tp: TopicPartition) -> LogDir | None:
+        """Return the directory that holds the current log of a partition."""
+        return self._dir_of.get(tp)
+
+    def delete(self, tp: TopicPartition, *, delay_ms: int = 0) -> None:
+        """Stop serving a log: rename its directory now, unlink the files after the delay.
+
+        Readers with pinned regions go on. Raises: StorageFailure. Blocking: one rename.
+        """
+        self._set_aside(tp, DELETE_DIR_SUFFIX, delay_ms)
+
+    def set_stray(self, tp: TopicPartition) -> None:
+        """Keep the log of a partition that the metadata does not know aside; its files stay for an operator."""
+        self._set_aside(tp, STRAY_DIR_SUFFIX, None)
+
+    def _set_aside(self, tp: TopicPartition, marker: str, delay_ms: int | None) -> None:
+        log = self.logs.pop(tp, None)
+        if log is None:
+            return
+        log_dir = self._dir_of.pop(tp)
+        log.fail()  # nothing of it needs to be flushed
+        target = os.path.join(log_dir.path, suffixed_dir(tp, self._rng.random_bytes(16).hex(), marker))
+        try:
+            self._fs.rename(log.path, target)
+            self._fs.sync_dir(log_dir.path)
+        except OSError as error:
+            failure = _as_failure(error, log.path)
+            self.fail_dir(log_dir, failure)
+            raise failure from error
+        log.move_to_directory(target)
+        if delay_ms is not None:
+            self._pending_deletes.append((self._clock.now_ms() + delay_ms, log_dir, target))
+
+    def purge_deleted(self, now_ms: int) -> int:
+        """Unlink the deleted logs that are due; return how many. Blocking: disk; may run in a thread per call."""
+        due = [item for item in self._pending_deletes if item[0] <= now_ms]
+        self._pending_deletes = [item for item in self._pending_deletes if item[0] > now_ms]
+        for _, log_dir, path in due:
+            if not log_dir.is_online:
+                continue
+            try:
+                remove_log_files(self._fs, path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.fail_dir(log_dir, _as_failure(error, path))
+        return len(due)
+
+    def next_purge_ms(self) -> int | None:
+        """Return when the next deleted log is due."""
+        return min((due for due, _, _ in self._pending_deletes), default=None)
+
+    # --- checkpoints ---
+
+    def checkpoint_recovery_points(self) -> None:
+        """Write how far each log is durable; everything below is on disk before this is called."""
+        self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks."""
+        self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+
+    def checkpoint_log_starts(self) -> None:
+        """Write the log starts that the segment names do not tell."""
+        self._checkpoint(
+            LOG_START_CHECKPOINT,
+            lambda log: log.log_start_offset if log.log_start_offset > log.first_segment_base_offset else None,
+        )
+
+    def _checkpoint(self, name: str, value: Callable[[PartitionLog], int | None]) -> None:
+        """Write one file per online directory; a failure puts its directory offline and spares the others."""
+        for log_dir in list(self.online_dirs()):
+            offsets = {}
+            for tp, log in self._logs_in(log_dir):
+                offset = value(log)
+                if offset is not None:
+                    offsets[tp] = offset
+            try:
+                log_dir.write_checkpoint(name, offsets)
+            except StorageFailure as failure:
+                self.fail_dir(log_dir, failure)
+
+    def _logs_in(self, log_dir: LogDir) -> Iterable[tuple[TopicPartition, PartitionLog]]:
+        return [(tp, self.logs[tp]) for tp, owner in self._dir_of.items() if owner is log_dir and tp in self.logs]
+
+    # --- failure and stop ---
+
+    def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> list[TopicPartition]:
+        """Put a directory offline and let go of its logs; return the partitions that went with it."""
+        log_dir.fail(failure)
+        lost = []
+        for tp, log in self._logs_in(log_dir):
+            log.fail()
+            del self.logs[tp], self._dir_of[tp]
+            lost.append(tp)
+        log_dir.release()
+        return lost
+
+    def dir_at(self, path: str | None) -> LogDir | None:
+        """Return the directory that a path, as carried by StorageFailure, lies in."""
+        if path is None:
+            return None
+        for log_dir in self.dirs:
+            if path == log_dir.path or path.startswith(log_dir.path + os.sep):
+                return log_dir
+        return None
+
+    def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Stop in the order that makes the marker true: logs, recovery points, log starts, high watermarks, marker.
+
+        A directory with a log that cannot be closed gets no marker. With clean=False nothing is written.
+        Blocking: disk.
+        """
+        if not clean:
+            for log in self.logs.values():
+                log.fail()
+        else:
+            for log_dir in list(self.online_dirs()):
+                self._close_dir(log_dir)
+            self.checkpoint_recovery_points()
+            self.checkpoint_log_starts()
+            self.checkpoint_high_watermarks()
+            for log_dir in list(self.online_dirs()):
+                try:
+                    log_dir.mark_clean(broker_epoch)
+                except StorageFailure as failure:
+                    self.fail_dir(log_dir, failure)
+        self._release_locks()
+
+    def _close_dir(self, log_dir: LogDir) -> None:
+        for _, log in self._logs_in(log_dir):
+            try:
+                log.close()
+            except StorageFailure as failure:
+                self.fail_dir(log_dir, failure)
+                return
+
+    def _release_locks(self) -> None:
+        for log_dir in self.dirs:
+            log_dir.release()
+
+    def __repr__(self) -> str:
+        return f"LogManager({self.dirs}, logs={len(self.logs)}, pending_deletes={len(self._pending_deletes)})"
+
+
+def normal_path(path: str) -> str:
+    """Return the one spelling of a directory that is compared and shown: absolute, no trailing slash."""
+    return os.path.abspath(path)
+
+
+def new_cluster_id(rng: Rng) -> str:
+    """Make a cluster id: a random UUID in its 22-character text form."""
+    return encode_id(new_directory_id(rng))
+
+
+def _as_failure(error: StorageFailure | OSError, path: str) -> StorageFailure:
+    return error if isinstance(error, StorageFailure) else StorageFailure(f"{path}: {error}", path)

@@ -1,0 +1,291 @@
+"""Appending to a log: the numbered steps and the roll decision.
+
+The order of a leader's append, and why it stands so:
+
+1. validate: nothing may have changed when a batch is refused;
+2. size against segment.bytes: an oversized batch must not cause a roll;
+3. roll if due, before the producer checks, as the reference does: a roll is harmless, but its snapshot must not contain
+   the batch that is about to be written;
+4. producer checks: duplicates answer with their first offsets, faults refuse; still nothing has changed;
+5. stamp base offset and leader epoch, both outside the CRC;
+6. write; on failure cut the file back, so that the next append starts on a batch boundary;
+7. only then, in memory: producer state, log end. They never run ahead of the file.
+
+Source: Kafka's UnifiedLog.append, LocalLog.roll.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from config.views import LogConfig
+from protocol.records.batch import (
+    LOG_APPEND_TIME_BIT,
+    BatchHeader,
+    check_crc,
+    iter_batches,
+    patch_offset_and_epoch,
+)
+from protocol.records.control import EndTxnMarker
+from protocol.records.errors import CorruptBatch, InvalidBatch
+from storage.env.fs import Buffer
+from storage.errors import CorruptRecord, InvalidRecord, RecordListTooLarge, StorageFailure
+from storage.log.flush import flush_now
+from storage.log.state import LogState
+from storage.log.transactions import follow_batch, marker_of
+from storage.log.validator import validate
+from storage.producers.entry import BatchMetadata
+from storage.producers.snapshot import take_snapshot
+from storage.segment.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.types import AppendOrigin
+
+NO_TIMESTAMP = -1
+NEVER = (1 << 63) - 1
+_RAFT = AppendOrigin.RAFT
+_REPLICATION = AppendOrigin.REPLICATION
+_new_tuple = tuple.__new__
+
+
+class AppendResult(NamedTuple):
+    """Where a batch went; both offsets are inclusive, and those of the first time for a duplicate."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool
+
+
+def is_roll_due(
+    segment: Segment, config: LogConfig, *, size: int, last_offset: int, timestamp: int, now_ms: int
+) -> bool:
+    """Decide whether `size` more bytes, ending at last_offset with that max timestamp, belong into a new segment."""
+    used = segment.log.size
+    if used > config.segment_bytes - size or segment.is_index_full:
+        return True
+    if not 0 <= last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET:
+        return True
+    return used > 0 and segment.waited_ms(now_ms, timestamp) > config.max_segment_ms - segment.jitter_ms
+
+
+def roll(state: LogState, new_base_offset: int) -> Segment:
+    """Seal the active segment and start a new one; an empty active one of the same base is made anew.
+
+    Raises: OSError. Blocking: creates files.
+    """
+    active = state.segments.active
+    if active.base_offset == new_base_offset:
+        assert active.log.size == 0, f"{active} cannot be replaced by a segment of the same base"
+        state.segments.remove(active)
+        active.unlink()
+    else:
+        active.seal()
+        state.segments.note_use(active)
+        state.producers.map_end_offset = new_base_offset
+        take_snapshot(state.fs, state.path, state.producers, sync=False)  # a torn one is recognised and replaced
+    segment = state.new_segment(new_base_offset)
+    segment.create_files()
+    state.segments.add(segment)
+    state.has_new_names = True
+    state.stats.rolled_segments += 1
+    return segment
+
+
+class LogAppender:
+    """All appends of one log."""
+
+    __slots__ = ("_config", "_flushes", "_max_segment_ms", "_state")
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._config: LogConfig | None = None  # the settings that the derived values below belong to
+        self._max_segment_ms = 0
+        self._flushes = False
+
+    def append(
+        self, records: Buffer, *, leader_epoch: int, origin: AppendOrigin, request_version: int
+    ) -> AppendResult:
+        """Append one batch as leader, wholly or not at all.
+
+        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; disk when flush settings say so.
+        """
+        state = self._state
+        config = state.config
+        now_ms = state.clock.now_ms()
+        header, rewritten = validate(
+            records, config=config, now_ms=now_ms, origin=origin, request_version=request_version
+        )
+        batch = records if rewritten is None else rewritten
+        size = len(batch)
+        if size > config.segment_bytes:
+            raise RecordListTooLarge(size, config.segment_bytes)
+
+        offsets = state.offsets
+        base_offset = offsets.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        if config is not self._config:
+            self._adopt(config)
+        segment = state.segments.active
+        used = segment.log.size
+        first_timestamp = segment.rolling_timestamp
+        if (
+            used > config.segment_bytes - size
+            or first_timestamp < 0
+            or max_timestamp - first_timestamp > self._max_segment_ms - segment.jitter_ms
+            or segment.is_index_full
+            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        ):
+            segment = self._roll_if_due(size, base_offset, last_offset, max_timestamp, now_ms)
+            used = segment.log.size
+
+        has_producer = header.producer_id >= 0
+        marker = None
+        if has_producer:
+            marker = marker_of(header, batch)
+            known = state.producers.check(header, origin, marker)
+            if known is not None:
+                return self._answer_duplicate(known)
+
+        if type(batch) is bytes or (type(batch) is memoryview and batch.readonly):
+            batch = bytearray(batch)
+        patch_offset_and_epoch(batch, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # writable by now
+        epochs = state.epochs
+        if leader_epoch != epochs.latest_epoch or epochs.is_unsaved:
+            self._note_epoch(leader_epoch, base_offset)
+        try:
+            segment.append(batch, last_offset, max_timestamp)
+        except OSError as error:
+            raise self._undo(segment, used, base_offset, error) from error
+        if has_producer:
+            self._follow(segment, _new_tuple(BatchHeader, (base_offset, *header[1:])), marker)
+        else:
+            state.producers.map_end_offset = last_offset + 1
+        offsets.log_end_offset = last_offset + 1
+        stats = state.stats
+        stats.appended_batches += 1
+        stats.appended_bytes += size
+        if self._flushes:
+            self._flush_if_due()
+        append_time = max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else NO_TIMESTAMP
+        return _new_tuple(AppendResult, (base_offset, last_offset, append_time, offsets.log_start_offset, False))
+
+    def append_set(self, records: Buffer, *, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
+        """Append several batches of the metadata log, or a leader's bytes with their offsets kept.
+
+        A torn batch at the end of replicated bytes is ignored. Raises: CorruptRecord, InvalidRecord,
+        RecordListTooLarge, StorageFailure; the log is then unchanged.
+        """
+        state = self._state
+        data = bytearray(records)
+        headers = self._check_set(data, leader_epoch, origin)
+        if not headers:
+            raise InvalidRecord("there is no whole batch to append")
+        del data[sum(header.size_bytes for header in headers) :]
+        if len(data) > state.config.segment_bytes and origin is _RAFT:
+            raise RecordListTooLarge(len(data), state.config.segment_bytes)
+        first, last_offset = headers[0].base_offset, headers[-1].last_offset
+        timestamp = max(header.max_timestamp for header in headers)
+        markers = self._markers(data, headers)
+        segment = self._roll_if_due(len(data), first, last_offset, timestamp, state.clock.now_ms())
+        used = segment.log.size
+        for header in headers:
+            self._note_epoch(header.partition_leader_epoch, header.base_offset)
+        try:
+            segment.append_set(data, headers)
+        except OSError as error:
+            raise self._undo(segment, used, first, error) from error
+        for header, marker in zip(headers, markers, strict=True):
+            self._follow(segment, header, marker)
+        state.offsets.advance_end(last_offset + 1)
+        state.stats.appended_batches += len(headers)
+        state.stats.appended_bytes += len(data)
+        self._flush_if_due()
+        return AppendResult(first, last_offset, NO_TIMESTAMP, state.offsets.log_start_offset, False)
+
+    def _check_set(self, data: bytearray, leader_epoch: int, origin: AppendOrigin) -> list[BatchHeader]:
+        """Verify every batch and, for the metadata log, stamp its offsets. Return the headers as stored."""
+        expected = self._state.offsets.log_end_offset
+        headers = []
+        try:
+            for position, header in iter_batches(data):
+                if not check_crc(data, position, header):
+                    raise CorruptRecord(f"batch at {header.base_offset} has a wrong CRC")
+                if origin is _RAFT:
+                    patch_offset_and_epoch(data, position, expected, leader_epoch)
+                    header = header._replace(base_offset=expected, partition_leader_epoch=leader_epoch)
+                elif header.base_offset < expected:
+                    raise InvalidRecord(f"batch at {header.base_offset} lies below the log end {expected}")
+                headers.append(header)
+                expected = header.next_offset
+        except CorruptBatch as error:
+            raise CorruptRecord(str(error)) from error
+        return headers
+
+    def _markers(self, data: bytearray, headers: list[BatchHeader]) -> list[EndTxnMarker | None]:
+        markers: list[EndTxnMarker | None] = []
+        position = 0
+        try:
+            for header in headers:
+                markers.append(marker_of(header, memoryview(data)[position : position + header.size_bytes]))
+                position += header.size_bytes
+        except InvalidBatch as error:
+            raise InvalidRecord(f"malformed control batch: {error}") from error
+        return markers
+
+    def _answer_duplicate(self, known: BatchMetadata) -> AppendResult:
+        state = self._state
+        state.stats.duplicate_batches += 1
+        append_time = known.timestamp if state.config.is_log_append_time else NO_TIMESTAMP
+        return AppendResult(
+            known.first_offset, known.last_offset, append_time, state.offsets.log_start_offset, is_duplicate=True
+        )
+
+    def _follow(self, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None) -> None:
+        """Take up a written batch; only the transaction index can fail, and a rebuild makes that good."""
+        try:
+            follow_batch(self._state.producers, segment, header, marker)
+        except OSError as error:
+            self._state.offsets.log_end_offset = header.next_offset
+            raise StorageFailure(f"cannot index a transaction: {error}", segment.txn_index.path) from error
+
+    def _adopt(self, config: LogConfig) -> None:
+        self._config = config
+        self._max_segment_ms = config.max_segment_ms
+        self._flushes = config.flush_on_append or config.flush_messages < NEVER
+
+    def _roll_if_due(self, size: int, first: int, last: int, timestamp: int, now_ms: int) -> Segment:
+        state = self._state
+        segment = state.segments.active
+        config = state.config
+        if not is_roll_due(segment, config, size=size, last_offset=last, timestamp=timestamp, now_ms=now_ms):
+            return segment
+        try:
+            return roll(state, max(first, state.offsets.log_end_offset))
+        except OSError as error:
+            raise StorageFailure(f"cannot roll: {error}", state.path) from error
+
+    def _note_epoch(self, leader_epoch: int, base_offset: int) -> None:
+        """Keep the epoch file ahead of the data: the entry is written before the first batch of the epoch."""
+        epochs = self._state.epochs
+        try:
+            epochs.assign(leader_epoch, base_offset)
+            if epochs.is_unsaved:
+                epochs.save()
+                self._state.has_new_names = True
+        except OSError as error:
+            raise StorageFailure(f"cannot write the leader epochs: {error}", self._state.path) from error
+
+    def _undo(self, segment: Segment, size: int, base_offset: int, error: OSError) -> StorageFailure:
+        failure = StorageFailure(f"cannot append: {error}", segment.log.path)
+        try:
+            segment.undo_append(size, base_offset)
+        except OSError as second:
+            failure.add_note(f"nor cut the file back: {second}")
+        return failure
+
+    def _flush_if_due(self) -> None:
+        state = self._state
+        unflushed = state.offsets.log_end_offset - state.offsets.recovery_point
+        if state.config.flush_on_append or unflushed >= state.config.flush_messages:
+            flush_now(state)

@@ -1,0 +1,99 @@
+"""Flushing a log: plan on the owner's side, sync anywhere, note the result on the owner's side.
+
+A plan is immutable and pins its files, so that it may run in a thread while the log goes on. The recovery point moves
+only in `note_flushed`, after everything below it is on disk: the batches, the indexes, the epoch file and the names.
+A failed sync is final: the kernel may have dropped the dirty pages, so the directory is given up, never tried again.
+"""
+
+from __future__ import annotations
+
+from storage.env.fs import File, FileSystem
+from storage.errors import StorageFailure
+from storage.log.state import LogState
+
+
+class FlushPlan:
+    """Files to sync so that everything below target_offset is durable."""
+
+    __slots__ = ("_directory", "_files", "_fs", "target_offset")
+
+    def __init__(self, fs: FileSystem, files: list[File], directory: str | None, target_offset: int) -> None:
+        for file in files:
+            file.pin()
+        self._fs = fs
+        self._files = files
+        self._directory = directory
+        self.target_offset = target_offset
+
+    def run(self) -> None:
+        """Sync data first, then names. Raises: StorageFailure. Blocking: disk; any thread."""
+        path: str | None = None
+        try:
+            for file in self._files:
+                path = file.path
+                file.sync()
+            if self._directory is not None:
+                path = self._directory
+                self._fs.sync_dir(self._directory)
+        except OSError as error:
+            raise StorageFailure(f"cannot flush: {error}", path) from error
+
+    @property
+    def has_names(self) -> bool:
+        """Tell whether the directory is synced too."""
+        return self._directory is not None
+
+    def release(self) -> None:
+        """Give the pins back, on the owner's side. Idempotent."""
+        files, self._files = self._files, []
+        for file in files:
+            file.unpin()
+
+
+def plan_flush(state: LogState) -> FlushPlan | None:
+    """Return what must be synced to move the recovery point to the log end, None when nothing is dirty.
+
+    Raises: StorageFailure when a file cannot be opened.
+    """
+    start, target = state.offsets.recovery_point, state.offsets.log_end_offset
+    if start >= target and not state.has_new_names:
+        return None
+    try:
+        files: list[File] = []
+        for segment in state.segments.overlapping(start, target):
+            files += segment.open_files()
+            state.segments.note_use(segment)
+        plan = FlushPlan(state.fs, files, state.path if state.has_new_names else None, target)
+    except OSError as error:
+        raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
+    state.has_new_names = False  # what is created from now on belongs to the next plan
+    return plan
+
+
+def note_flushed(state: LogState, plan: FlushPlan) -> None:
+    """Move the recovery point after a successful run; a truncation meanwhile is respected."""
+    plan.release()
+    state.offsets.advance_recovery_point(min(plan.target_offset, state.offsets.log_end_offset))
+    state.last_flush_ms = state.clock.now_ms()
+    state.stats.flushes += 1
+
+
+def note_flush_failed(state: LogState, plan: FlushPlan) -> None:
+    """Give a failed plan back; the recovery point stays where it is."""
+    plan.release()
+    state.has_new_names = state.has_new_names or plan.has_names
+
+
+def flush_now(state: LogState) -> None:
+    """Plan, run and note in one go. Raises: StorageFailure. Blocking: disk."""
+    plan = plan_flush(state)
+    if plan is None:
+        return
+    started = state.clock.monotonic_ns()
+    try:
+        plan.run()
+    except StorageFailure:
+        note_flush_failed(state, plan)
+        raise
+    note_flushed(state, plan)
+    state.stats.flush_ns += state.clock.monotonic_ns() - started

@@ -1,0 +1,223 @@
+"""Opening a log: recovery in numbered passes, so that any crash point leads back to a log that obeys its invariants.
+
+1. clear left-overs: pending deletions, half-written cleaner output;
+2. finish interrupted swaps: complete cleaner output takes the place of what it was made from;
+3. find the segments, drop orphan indexes, recover a segment whose transaction index is unusable;
+4. after an unclean stop, recover every segment from the recovery point on; the first cut ends the log;
+5. after a clean stop trust the files, or walk only the active segment when asked to;
+6. no segment, or an end below the known start: begin anew at the start;
+7. settle log start and leader epochs;
+8. rebuild the producer state at the end;
+9. settle recovery point and high watermark.
+
+Foreign files and folders are never touched. Source: Kafka's LogLoader.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from dataclasses import dataclass
+
+from protocol.records.batch import BatchHeader
+from protocol.records.errors import CorruptBatch, InvalidBatch
+from storage.checkpoints.lines import TMP_SUFFIX
+from storage.env.fs import DirEntry
+from storage.errors import CorruptIndex, CorruptRecord
+from storage.log.offsets import LogOffsets
+from storage.log.producer_rebuild import has_snapshots, rebuild_producers, write_empty_snapshots
+from storage.log.state import LogState
+from storage.log.swaps import complete_swaps, remove_leftovers
+from storage.log.transactions import follow_batch, marker_of
+from storage.log.truncation import truncate_fully
+from storage.producers.snapshot import remove_stray_snapshots, take_snapshot
+from storage.segment.names import (
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    parse_segment_file,
+    segment_file,
+)
+from storage.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadParameters:
+    """What the directory's checkpoints say about a log."""
+
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    is_clean: bool = False
+
+
+def load(state: LogState, parameters: LoadParameters) -> None:
+    """Bring a log from its files into memory. Raises: OSError, CorruptRecord. Blocking: disk, cpu."""
+    state.fs.make_dirs(state.path)
+    remove_leftovers(state.fs, state.path)  # pass 1
+    complete_swaps(state)  # pass 2
+    state.epochs.load()
+    unusable = _find_segments(state)  # pass 3
+    is_rebuilt = _recover(state, parameters, unusable)  # passes 4 and 5
+    log_end_offset = _ensure_a_segment(state, parameters)  # pass 6
+    log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
+    state.epochs.truncate_from_end(log_end_offset)
+    state.epochs.truncate_from_start(log_start_offset)
+    _settle_producers(state, parameters, is_rebuilt, log_start_offset, log_end_offset)  # pass 8
+    recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9
+    state.offsets = LogOffsets(log_start_offset, log_end_offset, recovery_point, parameters.high_watermark)
+    state.producers.on_high_watermark(state.offsets.high_watermark)
+    state.offsets.set_last_stable(state.producers.first_unstable_offset)
+    for segment in state.segments:
+        if not segment.is_active:
+            segment.release_files()
+
+
+# --- pass 3 ---
+
+
+def _find_segments(state: LogState) -> list[Segment]:
+    """Fill the map from the directory listing; return the segments whose transaction index cannot be used."""
+    entries = {entry.name: entry for entry in state.fs.list_dir(state.path) if entry.is_file}
+    for name in entries:
+        parsed = parse_segment_file(name)
+        if parsed is None or parsed.marker:
+            continue
+        if parsed.kind == LOG_SUFFIX:
+            state.segments.add(_segment_from(state, parsed.base_offset, entries))
+        elif parsed.kind in INDEX_SUFFIXES and segment_file(parsed.base_offset, LOG_SUFFIX) not in entries:
+            logger.warning("removing an index without its log path=%s", os.path.join(state.path, name))
+            state.fs.unlink(os.path.join(state.path, name))
+    state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX))
+    return [segment for segment in state.segments if not _has_usable_txn_index(segment)]
+
+
+def _segment_from(state: LogState, base_offset: int, entries: dict[str, DirEntry]) -> Segment:
+    def size_of(kind: str) -> int:
+        entry = entries.get(segment_file(base_offset, kind))
+        return entry.size_bytes if entry is not None else 0
+
+    segment = state.new_segment(base_offset, size_of(LOG_SUFFIX))
+    segment.set_index_sizes(size_of(INDEX_SUFFIX), size_of(TIME_INDEX_SUFFIX), size_of(TXN_INDEX_SUFFIX))
+    return segment
+
+
+def _has_usable_txn_index(segment: Segment) -> bool:
+    try:
+        segment.txn_index.check()
+    except CorruptIndex as error:
+        logger.warning("recovering a segment path=%s reason=%s", error.path, error.reason)
+        return False
+    return True
+
+
+# --- passes 4 and 5 ---
+
+
+def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment]) -> bool:
+    """Recover what must not be trusted; tell whether the producer state now stands at the log end."""
+    segments = list(state.segments)
+    if not segments:
+        return False
+    if not parameters.is_clean:
+        first = state.segments.floor(parameters.recovery_point) or segments[0]
+    elif state.config.validate_on_open:
+        first = segments[-1]
+    else:
+        first = None
+    suspect = [segment for segment in segments if first is not None and segment.base_offset >= first.base_offset]
+    for segment in segments:
+        if segment in suspect:
+            break
+        if segment in unusable:
+            _recover_one(state, parameters, segment)
+        if not parameters.is_clean or segment.has_odd_index_sizes():
+            segment.ensure_indexes()
+            segment.release_files()
+    if not suspect:
+        return False
+    _rebuild_at(state, parameters, suspect[0].base_offset)
+    for segment in suspect:
+        cut = _recover_in_turn(state, segment)
+        state.stats.cut_bytes += cut
+        if cut:
+            _remove_after(state, segment)
+            break
+    return True
+
+
+def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:
+    start = max(parameters.log_start_offset, state.segments.first().base_offset)
+    rebuild_producers(state, log_start_offset=min(start, offset), end_offset=offset)
+
+
+def _recover_one(state: LogState, parameters: LoadParameters, segment: Segment) -> None:
+    """Recover a single segment below the others, for its indexes only."""
+    _rebuild_at(state, parameters, segment.base_offset)
+    _recover_in_turn(state, segment)
+    segment.release_files()
+
+
+def _recover_in_turn(state: LogState, segment: Segment) -> int:
+    """Recover a segment with the producer state standing at its base; return how many bytes were cut."""
+    producers, epochs = state.producers, state.epochs
+    producers.map_end_offset = segment.base_offset
+    take_snapshot(state.fs, state.path, producers, sync=False)
+
+    def follow(header: BatchHeader, batch: memoryview) -> None:
+        if header.partition_leader_epoch >= 0:
+            epochs.assign_recovered(header.partition_leader_epoch, header.base_offset)
+        try:
+            marker = marker_of(header, batch)
+        except InvalidBatch:
+            marker = None  # the CRC held, so it is a control record of a kind we do not know
+        follow_batch(producers, segment, header, marker)
+
+    cut = segment.recover(follow)
+    state.stats.recovered_segments += 1
+    return cut
+
+
+def _remove_after(state: LogState, segment: Segment) -> None:
+    for later in list(state.segments):
+        if later.base_offset > segment.base_offset:
+            logger.warning("removing a segment behind a damaged one path=%s", later.log.path)
+            state.segments.remove(later)
+            later.unlink()
+
+
+# --- passes 6 to 8 ---
+
+
+def _ensure_a_segment(state: LogState, parameters: LoadParameters) -> int:
+    """Make sure there is an active segment; return the log end offset."""
+    start = parameters.log_start_offset
+    if len(state.segments):
+        try:
+            log_end_offset = state.segments.active.next_offset()
+        except CorruptBatch as error:
+            raise CorruptRecord(f"cannot find the end of {state.segments.active.log.path}: {error}") from error
+        if log_end_offset >= start:
+            state.segments.active.activate()
+            return log_end_offset
+        logger.warning("the log ends below its start path=%s end=%d start=%d", state.path, log_end_offset, start)
+    truncate_fully(state, start)
+    return start
+
+
+def _settle_producers(
+    state: LogState, parameters: LoadParameters, is_rebuilt: bool, log_start_offset: int, log_end_offset: int
+) -> None:
+    remove_stray_snapshots(state.fs, state.path, state.segments.base_offsets())
+    if is_rebuilt and state.producers.map_end_offset <= log_end_offset:
+        state.producers.map_end_offset = log_end_offset
+    elif parameters.is_clean and not has_snapshots(state):
+        state.producers.reset(log_start_offset)
+        write_empty_snapshots(state, log_end_offset)
+    else:
+        rebuild_producers(state, log_start_offset=log_start_offset, end_offset=log_end_offset)

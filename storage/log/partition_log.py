@@ -1,0 +1,395 @@
+"""PartitionLog: the façade of one partition's log. It owns the parts and delegates everything to them.
+
+Not shared between threads; the only piece that may run elsewhere is a FlushPlan. I/O errors leave as StorageFailure.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from config.views import LogConfig
+from protocol.records.batch import LOG_OVERHEAD
+from protocol.records.errors import CorruptBatch
+from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
+from storage.env.clock import Clock, Rng
+from storage.env.fs import Buffer, FileSystem
+from storage.errors import (
+    CorruptCheckpoint,
+    CorruptIndex,
+    CorruptRecord,
+    InconsistentTopicId,
+    LogClosed,
+    OffsetOutOfRange,
+    StorageFailure,
+)
+from storage.log.append import AppendResult, LogAppender, roll
+from storage.log.flush import FlushPlan, flush_now, note_flush_failed, note_flushed, plan_flush
+from storage.log.loader import LoadParameters, load
+from storage.log.reader import FetchSlice, LogReader, TimestampOffset
+from storage.log.state import LogState
+from storage.log.truncation import truncate_fully, truncate_to
+from storage.log.validator import LATEST_REQUEST_VERSION
+from storage.producers.entry import ProducerEntry
+from storage.producers.snapshot import take_snapshot
+from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from storage.stats import StorageStats
+from storage.types import AppendOrigin, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_RAFT = AppendOrigin.RAFT
+_REPLICATION = AppendOrigin.REPLICATION
+_T = TypeVar("_T")
+
+
+class PartitionLog:
+    """Append, read, look up, truncate, flush and close one log."""
+
+    __slots__ = ("_appender", "_is_closed", "_offsets", "_reader", "_state", "tp")
+
+    def __init__(self, state: LogState) -> None:
+        self.tp = state.tp
+        self._state = state
+        self._offsets = state.offsets
+        self._appender = LogAppender(state)
+        self._reader = LogReader(state)
+        self._is_closed = False  # set once by close, delete or fail
+
+    @classmethod
+    def open(
+        cls,
+        fs: FileSystem,
+        clock: Clock,
+        rng: Rng,
+        path: str,
+        tp: TopicPartition,
+        config: LogConfig,
+        *,
+        topic_id: bytes | None = None,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        high_watermark: int = 0,
+        clean: bool = False,
+        producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+        stats: StorageStats | None = None,
+    ) -> PartitionLog:
+        """Load the log in directory `path`, creating it when there is none.
+
+        Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
+        """
+        producers = ProducerStateManager(tp, expiration_ms=producer_id_expiration_ms)
+        state = LogState(fs, clock, rng, path, tp, config, stats or StorageStats(), producers)
+        parameters = LoadParameters(recovery_point, log_start_offset, high_watermark, clean)
+        try:
+            load(state, parameters)
+            state.topic_id = _settle_topic_id(state, topic_id)
+        except OSError as error:
+            raise StorageFailure(f"cannot load {path}: {error}", path) from error
+        return cls(state)
+
+    # --- what it is ---
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """Id of the topic's incarnation, None for logs of brokers that had none."""
+        return self._state.topic_id
+
+    @property
+    def path(self) -> str:
+        """Directory of the log."""
+        return self._state.path
+
+    @property
+    def config(self) -> LogConfig:
+        """Settings in force; assigning replaces them from the next append on."""
+        return self._state.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        if config != self._state.config:
+            self._state.config = config
+
+    @property
+    def log_start_offset(self) -> int:
+        """First offset that may be read."""
+        return self._offsets.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record."""
+        return self._offsets.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Exclusive bound of what is replicated."""
+        return self._offsets.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Exclusive bound of what is decided."""
+        return self._offsets.last_stable_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on disk."""
+        return self._offsets.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all `.log` files."""
+        return self._state.segments.size_bytes()
+
+    @property
+    def segment_count(self) -> int:
+        """Segments, the active one included."""
+        return len(self._state.segments)
+
+    @property
+    def first_segment_base_offset(self) -> int:
+        """Base offset of the oldest segment; a log start above it must be checkpointed."""
+        return self._state.segments.first().base_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        """Newest leader epoch known, -1 for none."""
+        return self._state.epochs.latest_epoch
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether the log was closed, deleted or given up."""
+        return self._is_closed
+
+    @property
+    def has_unflushed_data(self) -> bool:
+        """Tell whether a flush would have something to do."""
+        return self._offsets.recovery_point < self._offsets.log_end_offset or self._state.has_new_names
+
+    @property
+    def last_flush_ms(self) -> int:
+        """Wall-clock time of the last flush, or of opening."""
+        return self._state.last_flush_ms
+
+    # --- append and read ---
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        request_version: int = LATEST_REQUEST_VERSION,
+    ) -> AppendResult:
+        """Append what one writer sent, wholly or not at all; a writable buffer is stamped in place.
+
+        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; disk when flush settings say so.
+        """
+        if self._is_closed:
+            raise LogClosed(str(self.tp))
+        if origin is _REPLICATION or (origin is _RAFT and _first_batch_size(records) != len(records)):
+            return self._appender.append_set(records, leader_epoch=leader_epoch, origin=origin)
+        return self._appender.append(
+            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version
+        )
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Move the high watermark forward, at most to the log end; tell whether it moved."""
+        offsets = self._offsets
+        if not offsets.advance_high_watermark(offset):
+            return False
+        producers = self._state.producers
+        producers.on_high_watermark(offsets.high_watermark)
+        offsets.set_last_stable(producers.first_unstable_offset)
+        return True
+
+    def read(self, start_offset: int, *, max_bytes: int, bound: int, min_one_batch: bool) -> FetchSlice:
+        """Locate whole batches from start_offset below `bound`; see LogReader.read. Whoever takes it releases it."""
+        if self._is_closed:
+            raise LogClosed(str(self.tp))
+        try:
+            return self._reader.read(
+                start_offset, max_bytes=max_bytes, bound=bound, min_one_batch=min_one_batch
+            )
+        except OSError as error:
+            raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
+        except (CorruptBatch, CorruptIndex) as error:
+            raise CorruptRecord(f"cannot read {self.path}: {error}") from error
+
+    def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
+        """Return (producer id, first offset) of aborted transactions that touch [start_offset, upper_bound)."""
+        return self._guarded(lambda: self._reader.aborted_transactions(start_offset, upper_bound))
+
+    def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
+        """Return the first record at or after a time, below `bound`. Blocking: disk, cpu."""
+        return self._guarded(lambda: self._reader.offset_for_timestamp(timestamp, bound=bound))
+
+    def offset_of_max_timestamp(self, bound: int) -> TimestampOffset | None:
+        """Return the first record with the largest timestamp, below `bound`. Blocking: disk, cpu."""
+        return self._guarded(lambda: self._reader.offset_of_max_timestamp(bound))
+
+    # --- leader epochs ---
+
+    def assign_epoch(self, epoch: int) -> None:
+        """Note that a leader epoch begins at the log end; the file follows with its first batch."""
+        self._state.epochs.assign(epoch, self._offsets.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """Return the leader epoch of the record at `offset`, -1 when unknown."""
+        return self._state.epochs.epoch_for_offset(offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return (epoch found, end offset) for OffsetForLeaderEpoch and fetch divergence."""
+        return self._state.epochs.end_offset_for(epoch, self._offsets.log_end_offset)
+
+    def epoch_entries(self) -> list[tuple[int, int]]:
+        """Return all (epoch, start offset) pairs."""
+        return self._state.epochs.entries()
+
+    # --- producers ---
+
+    def active_producers(self) -> Iterator[ProducerEntry]:
+        """Iterate the producers known here, for DescribeProducers."""
+        return iter(list(self._state.producers.producers.values()))
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that were idle too long; return how many."""
+        return self._state.producers.remove_expired(now_ms)
+
+    # --- moving the ends ---
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Move the log start forward; tell whether it moved. Raises: OffsetOutOfRange above the high watermark."""
+        if offset > self._offsets.high_watermark:
+            raise OffsetOutOfRange(offset, self._offsets.log_start_offset, self._offsets.high_watermark)
+        if not self._offsets.advance_log_start(offset):
+            return False
+        self._state.producers.on_log_start_incremented(offset)
+        self._guarded(lambda: self._state.epochs.truncate_from_start(offset))
+        return True
+
+    def truncate_to(self, offset: int) -> bool:
+        """Cut the log back to `offset`; tell whether batches were removed. Blocking: disk."""
+        self._reader.forget_positions()
+        return self._guarded(lambda: truncate_to(self._state, offset))
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Remove everything and begin at `offset`. Blocking: disk."""
+        self._reader.forget_positions()
+        self._guarded(lambda: truncate_fully(self._state, offset, log_start_offset))
+
+    def roll(self) -> None:
+        """Seal the active segment and start a new one at the log end; nothing happens to an empty one."""
+        if self._state.segments.active.log.size:
+            self._guarded(lambda: roll(self._state, self._offsets.log_end_offset))
+
+    # --- durability and end of life ---
+
+    def flush_plan(self) -> FlushPlan | None:
+        """Return what must be synced to make everything appended so far durable, None when nothing is dirty."""
+        return plan_flush(self._state)
+
+    def flushed(self, plan: FlushPlan) -> None:
+        """Note a plan that ran well: the recovery point moves."""
+        note_flushed(self._state, plan)
+
+    def flush_failed(self, plan: FlushPlan) -> None:
+        """Give back a plan whose run failed."""
+        note_flush_failed(self._state, plan)
+
+    def flush(self) -> None:
+        """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""
+        flush_now(self._state)
+
+    def close(self) -> None:
+        """Flush, trim the active segment and leave a producer snapshot at the log end; idempotent.
+
+        Raises: StorageFailure, and then the directory must not be marked as cleanly shut down. Blocking: disk.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self._guarded(self._close)
+        finally:
+            self._release_files()
+
+    def _close(self) -> None:
+        state = self._state
+        active = state.segments.active
+        active.write_final_time_entry()
+        if state.epochs.is_unsaved and state.epochs.entries()[-1][1] < state.offsets.log_end_offset:
+            state.epochs.save()
+            state.has_new_names = True
+        flush_now(state)
+        active.seal()
+        state.producers.map_end_offset = state.offsets.log_end_offset
+        if take_snapshot(state.fs, state.path, state.producers):
+            state.fs.sync_dir(state.path)
+
+    def fail(self) -> None:
+        """Let go of the files of a log whose directory is no longer trusted; nothing is written."""
+        self._is_closed = True
+        self._release_files()
+
+    def delete(self) -> None:
+        """Remove the files of the log and its directory if nothing foreign is in it. Readers with pins go on."""
+        self._is_closed = True
+        self._release_files()
+        self._guarded(lambda: remove_log_files(self._state.fs, self._state.path))
+
+    def move_to_directory(self, path: str) -> None:
+        """Follow a rename of the directory; open files stay open."""
+        self._state.path = path
+        self._state.epochs.move_to_directory(path)
+        for segment in self._state.segments:
+            segment.move_to_directory(path)
+
+    def _release_files(self) -> None:
+        for segment in self._state.segments:
+            segment.release_files()
+
+    def _guarded(self, action: Callable[[], _T]) -> _T:
+        try:
+            return action()
+        except OSError as error:
+            raise StorageFailure(f"{self.path}: {error}", self.path) from error
+        except (CorruptBatch, CorruptIndex) as error:
+            raise CorruptRecord(f"{self.path}: {error}") from error
+
+    def __repr__(self) -> str:
+        offsets = self._offsets
+        return (
+            f"PartitionLog({self.tp}, start={offsets.log_start_offset}, stable={offsets.last_stable_offset}, "
+            f"high_watermark={offsets.high_watermark}, end={offsets.log_end_offset}, segments={self.segment_count})"
+        )
+
+
+def remove_log_files(fs: FileSystem, path: str) -> None:
+    """Remove every file of a log's directory and the directory; folders inside are not ours and keep it alive."""
+    for entry in fs.list_dir(path):
+        if not entry.is_dir:
+            fs.unlink(os.path.join(path, entry.name))
+    try:
+        fs.remove_dir(path)
+    except OSError as error:
+        logger.warning("a deleted log's directory stays path=%s reason=%s", path, error)
+
+
+def _first_batch_size(records: Buffer) -> int:
+    return int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+
+
+def _settle_topic_id(state: LogState, topic_id: bytes | None) -> bytes | None:
+    """Read the topic id of the directory, or give it the one expected. Raises: InconsistentTopicId."""
+    try:
+        found = read_partition_metadata(state.fs, state.path)
+    except CorruptCheckpoint as error:
+        logger.warning("rewriting a damaged file path=%s reason=%s", error.path, error.reason)
+        found = None
+    if found is None and topic_id is not None:
+        write_partition_metadata(state.fs, state.path, topic_id)
+    elif found is not None and topic_id is not None and found != topic_id:
+        raise InconsistentTopicId(state.path, topic_id, found)
+    return found or topic_id

@@ -1,0 +1,85 @@
+"""Cutting a log: its end back to an offset, everything away, its start forward.
+
+The end is only cut on a follower or a future log; a start moves by retention or on a client's demand.
+Source: Kafka's UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegments.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from storage.log.producer_rebuild import rebuild_producers
+from storage.log.state import LogState
+from storage.producers.snapshot import delete_snapshots_before, take_snapshot
+from storage.segment.names import DELETED_SUFFIX
+from storage.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+def truncate_to(state: LogState, offset: int) -> bool:
+    """Cut the log so that its end is `offset`; tell whether batches were removed.
+
+    A batch that spans the offset goes whole; the end is `offset` all the same, a gap and not an error.
+    Raises: OSError. Blocking: disk.
+    """
+    offsets = state.offsets
+    if offset >= offsets.log_end_offset:
+        state.epochs.truncate_from_end(offsets.log_end_offset)
+        return False
+    if offset < state.segments.first().base_offset:
+        truncate_fully(state, offset)
+        return True
+    for segment in reversed(list(state.segments)):
+        if segment.base_offset > offset:
+            state.segments.remove(segment)
+            segment.unlink()
+    active = state.segments.active
+    active.truncate_to(offset)
+    if not active.is_active:
+        active.activate()
+    state.epochs.truncate_from_end(offset)
+    offsets.truncate(offset)
+    rebuild_producers(state, log_start_offset=offsets.log_start_offset, end_offset=offset)
+    take_snapshot(state.fs, state.path, state.producers, sync=False)
+    offsets.set_last_stable(state.producers.first_unstable_offset)
+    state.has_new_names = True
+    state.stats.truncations += 1
+    logger.info("truncated topic=%s partition=%d offset=%d", *state.tp, offset)
+    return True
+
+
+def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = None) -> None:
+    """Remove everything and leave one empty segment at `offset`. Raises: OSError. Blocking: disk."""
+    for segment in state.segments:
+        state.segments.remove(segment)
+        segment.unlink()
+    segment = state.new_segment(offset)
+    segment.create_files()
+    state.segments.add(segment)
+    start = offset if log_start_offset is None else log_start_offset
+    state.epochs.clear()
+    state.offsets.restart(start, offset)
+    delete_snapshots_before(state.fs, state.path, 1 << 63)
+    state.producers.reset(offset)
+    state.has_new_names = True
+    state.stats.truncations += 1
+
+
+def start_removal(state: LogState, segments: Iterable[Segment]) -> list[Segment]:
+    """Take segments out of the log and rename their files to pending deletion; return them for a later unlink.
+
+    The active segment never is among them: a roll comes first. Raises: OSError.
+    """
+    removed = []
+    for segment in segments:
+        assert not segment.is_active, segment
+        state.segments.remove(segment)
+        segment.rename(DELETED_SUFFIX)
+        segment.release_files()
+        removed.append(segment)
+    if removed:
+        delete_snapshots_before(state.fs, state.path, state.segments.first().base_offset)
+        state.has_new_names = True
+    return removed
