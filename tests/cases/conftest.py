@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.harness import batches
-from tests.harness.broker import BrokerProcess, broker_class
+from tests.harness.broker import BrokerProcess, broker_class, reference_wanted
 from tests.harness.raw import RawClient
+
+# The reference waits for the session of a killed predecessor to end; the default is 9 s.
+REFERENCE_PROPERTIES = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
 
 _counter = itertools.count(1)
 
@@ -32,7 +35,8 @@ def check_health(broker: BrokerProcess) -> None:
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Give the module's broker, which its cases share and may restart."""
-    process = broker_class()(tmp_path_factory.mktemp("broker"), getattr(request.module, "PROPERTIES", None))
+    properties = getattr(request.module, "PROPERTIES", {}) | (REFERENCE_PROPERTIES if reference_wanted() else {})
+    process = broker_class()(tmp_path_factory.mktemp("broker"), properties)
     process.start()
     yield process
     process.close()
