@@ -59,6 +59,8 @@ _ZSTD_SINCE_VERSION = 7
 _MAX_INT64 = (1 << 63) - 1
 _INFLATED_PER_MESSAGE_BYTE = 4
 """An operator who raises max.message.bytes means larger batches, so the inflation bound grows with it."""
+_COPY_BELOW = 4096
+"""Below this size one copy into bytes is cheaper than slicing views of the frame for the CRC and for the scan."""
 _MAX_RECORD_ERRORS = 1000
 """One answer names at most this many records; a batch of a million bad ones must not become a giant response."""
 
@@ -123,21 +125,28 @@ def validate(
         raise InvalidRecord(f"The base offset of a produced batch should be 0, but it is {base_offset}")
     if size > config.max_message_bytes and (is_client or origin not in _UNCHECKED_ORIGINS):
         raise RecordTooLarge(size, config.max_message_bytes)
-    view = records if isinstance(records, memoryview) else memoryview(records)
-    if crc32c(view[CRC_START:]) != crc:
+    if size < _COPY_BELOW:
+        data: Buffer = bytes(records)
+        computed = crc32c(data[CRC_START:])
+    else:
+        data = records
+        computed = crc32c(memoryview(records)[CRC_START:])
+    if computed != crc:
         raise CorruptRecord(f"Record batch is corrupt: its CRC does not match the stored one {crc:#010x}")
     if not is_client and origin in _UNCHECKED_ORIGINS:
         return _as_sent(header)
     if count != last_delta + 1 or count <= 0 or attributes & CONTROL_BIT or (producer_id >= 0 and sequence < 0):
         _check_header(header, is_client)
 
-    section: Buffer = _inflate(codec, view[HEADER_SIZE:], header, config) if codec else view[HEADER_SIZE:]
+    if codec:
+        data = _inflate(codec, memoryview(data)[HEADER_SIZE:], header, config)
+    start = 0 if codec else HEADER_SIZE
     try:
-        lowest, highest, first_null_key = scan_records(section, count)
+        lowest, highest, first_null_key = scan_records(data, count, start)
     except InvalidBatch as fault:
         raise InvalidRecord(f"Record batch is malformed: {fault}") from fault
     if first_null_key >= 0 and "compact" in config.cleanup_policy and not attributes & CONTROL_BIT:
-        _refuse_records(header, section, config, now_ms)
+        _refuse_records(header, data, start, config, now_ms)
     if config.message_timestamp_type == "CreateTime":
         if attributes & LOG_APPEND_TIME_BIT:
             lowest = highest = header.max_timestamp - base_timestamp
@@ -147,27 +156,27 @@ def validate(
             or highest - now_ms > config.message_timestamp_after_max_ms
             or (attributes & LOG_APPEND_TIME_BIT and highest == NO_TIMESTAMP)
         ):
-            _check_timestamps(header, section, config, now_ms)
+            _check_timestamps(header, data, start, config, now_ms)
         max_timestamp = highest if highest > NO_TIMESTAMP else NO_TIMESTAMP
         if max_timestamp > _MAX_INT64:
             raise InvalidRecord("A record timestamp does not fit 64 bits")
         stored_attributes = attributes & ~LOG_APPEND_TIME_BIT
     else:
         if attributes & LOG_APPEND_TIME_BIT and is_client:
-            _refuse_records(header, section, config, now_ms)
+            _refuse_records(header, data, start, config, now_ms)
         max_timestamp = now_ms
         stored_attributes = attributes | LOG_APPEND_TIME_BIT
 
     if config.compression_type != "producer" and not attributes & CONTROL_BIT:
         target = _CODECS[config.compression_type]
         if target != codec:
-            return _recode(header, section, config, target, stored_attributes, max_timestamp)
+            return _recode(header, memoryview(data)[start:], config, target, stored_attributes, max_timestamp)
     if max_timestamp == header.max_timestamp and stored_attributes == attributes:
         return _as_sent(header)
-    if view.readonly:
-        copy = bytearray(view)
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        copy = bytearray(records)
         return ValidatedBatch(patch_timestamps(copy, 0, header, stored_attributes, max_timestamp), copy)
-    return ValidatedBatch(patch_timestamps(view, 0, header, stored_attributes, max_timestamp), None)
+    return ValidatedBatch(patch_timestamps(records, 0, header, stored_attributes, max_timestamp), None)
 
 
 def _as_sent(header: BatchHeader) -> ValidatedBatch:
@@ -241,14 +250,14 @@ def _inflate(codec: int, payload: memoryview, header: BatchHeader, config: LogCo
     return section
 
 
-def _check_timestamps(header: BatchHeader, section: Buffer, config: LogConfig, now_ms: int) -> None:
+def _check_timestamps(header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int) -> None:
     """Look at each timestamp: the quick check over the extremes cannot know of the exempt -1."""
-    if _record_errors(header, section, config, now_ms)[0]:
-        _refuse_records(header, section, config, now_ms)
+    if _record_errors(header, data, start, config, now_ms)[0]:
+        _refuse_records(header, data, start, config, now_ms)
 
 
-def _refuse_records(header: BatchHeader, section: Buffer, config: LogConfig, now_ms: int) -> NoReturn:
-    errors, is_timestamp = _record_errors(header, section, config, now_ms)
+def _refuse_records(header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int) -> NoReturn:
+    errors, is_timestamp = _record_errors(header, data, start, config, now_ms)
     assert errors, "a refusal names at least one record"
     if is_timestamp:
         raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
@@ -261,7 +270,7 @@ def _refuse_records(header: BatchHeader, section: Buffer, config: LogConfig, now
 
 
 def _record_errors(
-    header: BatchHeader, section: Buffer, config: LogConfig, now_ms: int
+    header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int
 ) -> tuple[list[RecordError], bool]:
     """Name every record at fault, and whether any fault is a timestamp's."""
     is_compact = config.is_compact
@@ -271,7 +280,7 @@ def _record_errors(
     latest = now_ms + config.message_timestamp_after_max_ms
     errors: list[RecordError] = []
     is_timestamp = False
-    for index, record in enumerate(iter_section(header, section)):
+    for index, record in enumerate(iter_section(header, memoryview(data)[start:])):
         if len(errors) == _MAX_RECORD_ERRORS:
             break
         timestamp = record.timestamp
