@@ -268,7 +268,7 @@ class _Reading:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
                 for producer_id, first_offset in (
-                    log.aborted_transactions(fetch.fetch_offset, found.next_offset) if found.region is not None else ()
+                    log.aborted_transactions(fetch.fetch_offset, bound) if found.region is not None else ()
                 )
             ]
         return data

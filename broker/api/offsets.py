@@ -15,7 +15,6 @@ from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
-from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -54,9 +53,8 @@ NOTHING: Found = (-1, -1, -1)
 class OffsetsApi:
     """Answers where in a log something is."""
 
-    def __init__(self, partitions: PartitionManager, pools: Pools) -> None:
+    def __init__(self, partitions: PartitionManager) -> None:
         self._partitions = partitions
-        self._pools = pools
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -82,7 +80,7 @@ class OffsetsApi:
                 else:
                     try:
                         partition = self._partitions.get(topic.name, entry.partition_index)
-                        found = await self._find(partition, entry, request)
+                        found = self._find(partition, entry, request)
                         answer.timestamp, answer.offset, answer.leader_epoch = found
                     except Exception as failure:
                         answer.error_code = code_of(failure, context)
@@ -90,7 +88,7 @@ class OffsetsApi:
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
-    async def _find(self, partition: Partition, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
+    def _find(self, partition: Partition, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
         partition.ensure_leader(entry.current_leader_epoch)
         log = partition.log
         if request.replica_id == DEBUGGING_REPLICA_ID:
@@ -104,9 +102,9 @@ class OffsetsApi:
             return -1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return NOTHING
-        search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
-        found = await self._pools.io(log.dir_path, search)
-        return found if found is not None and found[1] < bound else NOTHING
+        if timestamp == MAX_TIMESTAMP:
+            return log.offset_of_max_timestamp(bound) or NOTHING
+        return log.offset_for_timestamp(timestamp, bound=bound) or NOTHING
 
     async def offset_for_leader_epoch(
         self, request: OffsetForLeaderEpochRequest, context: RequestContext

@@ -7,7 +7,6 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from broker.net.connection import Connection, Dispatcher, Shared
@@ -28,7 +27,6 @@ class Listeners:
     def __init__(
         self,
         config: NetworkConfig,
-        dispatcher: Dispatcher,
         scheduler: Scheduler,
         load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
     ) -> None:
@@ -36,7 +34,8 @@ class Listeners:
         self._scheduler = scheduler
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("connections")
-        self._shared = Shared(dispatcher, self._tasks, config.socket_request_max_bytes, load_cold, self._closed)
+        self._load_cold = load_cold
+        self._shared: Shared  # set by open
         self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
         self._connections: dict[int, Connection] = {}
         self._per_host: Counter[str] = Counter()
@@ -70,11 +69,13 @@ class Listeners:
                 ) from refused
             port = sock.getsockname()[1]
             advertised_port = listener.advertised_port or port
-            self._sockets.append((sock, replace(listener, port=port, advertised_port=advertised_port)))
+            self._sockets.append((sock, listener._replace(port=port, advertised_port=advertised_port)))
         return tuple(listener for _, listener in self._sockets)
 
-    def open(self) -> None:
+    def open(self, dispatcher: Dispatcher) -> None:
         """Listen and accept."""
+        max_frame_bytes = self._config.socket_request_max_bytes
+        self._shared = Shared(dispatcher, self._tasks, max_frame_bytes, self._load_cold, self._closed)
         for sock, listener in self._sockets:
             sock.listen(max(self._config.socket_listen_backlog_size, 1024))
             self._loop.add_reader(sock, self._accept, sock, listener)

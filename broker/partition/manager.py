@@ -54,6 +54,17 @@ class PartitionManager:
             raise PartitionOffline(f"{topic}-{partition}")
         raise UnknownPartition(f"{topic}-{partition}")
 
+    def fail_dir_of(self, failure: StorageFailure) -> None:
+        """Take the directory a failure happened in offline, and its partitions with it."""
+        log_dir = self._logs.dir_at(failure.path)
+        if log_dir is None or not log_dir.is_online:
+            return
+        for tp in self._logs.fail_dir(log_dir, failure):
+            self._offline.add(tp)
+            partition = self._hosted.pop(tp, None)
+            if partition is not None:
+                partition.wake()
+
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Bring the hosted partitions in line with a new image."""
         for topic in delta.deleted_topics:

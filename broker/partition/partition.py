@@ -21,7 +21,18 @@ ACKS_ALL = -1
 class Partition:
     """A partition this broker has a replica of."""
 
-    __slots__ = ("_node_id", "is_deleted", "isr", "leader_epoch", "leader_id", "log", "tp", "waiters")
+    __slots__ = (
+        "_node_id",
+        "appended_bytes",
+        "appended_records",
+        "is_deleted",
+        "isr",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "tp",
+        "waiters",
+    )
 
     def __init__(self, tp: TopicPartition, log: PartitionLog, node_id: int) -> None:
         self.tp = tp
@@ -32,9 +43,16 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.is_deleted = False
         self.waiters: set[Waiter] = set()
+        self.appended_bytes = 0
+        self.appended_records = 0
 
     def __repr__(self) -> str:
         return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, end={self.log.log_end_offset})"
+
+    @property
+    def is_leader(self) -> bool:
+        """Tell whether this broker leads the partition."""
+        return self.leader_id == self._node_id
 
     @property
     def topic_id(self) -> bytes:
@@ -82,6 +100,8 @@ class Partition:
             )
         result = log.append(records, leader_epoch=self.leader_epoch, origin=origin, request_version=request_version)
         if not result.is_duplicate:
+            self.appended_bytes += len(records)
+            self.appended_records += result.last_offset - result.base_offset + 1
             self._advance()
         return result
 

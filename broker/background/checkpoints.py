@@ -1,0 +1,93 @@
+"""Checkpoints and flushes: what makes a restart short and a deletion final.
+
+Order within one round, for each directory: data are flushed before the recovery point that covers them is written;
+otherwise a crash of the machine would make recovery skip what never reached the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import os.path
+from collections.abc import Callable
+
+from broker.partition.manager import PartitionManager
+from broker.runtime.pools import Pools
+from broker.runtime.scheduler import Scheduler
+from config.views import LogManagerConfig
+from storage.dirs.manager import LogManager
+from storage.env.clock import Clock
+from storage.errors import StorageFailure
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_POOL = "checkpoints"
+
+PURGE_INTERVAL_MS = 1_000
+"""How often removed files are looked for whose delay has passed."""
+
+
+class Checkpoints:
+    """Schedules what storage decides."""
+
+    def __init__(
+        self, logs: LogManager, partitions: PartitionManager, pools: Pools, clock: Clock, config: LogManagerConfig
+    ) -> None:
+        self._logs = logs
+        self._partitions = partitions
+        self._pools = pools
+        self._clock = clock
+        self._config = config
+
+    def start(self, scheduler: Scheduler) -> None:
+        """Begin the periodic work."""
+        config = self._config
+        delay = config.initial_task_delay_ms
+        scheduler.every("recovery-points", config.flush_offset_checkpoint_interval_ms, self.flush, first_delay_ms=delay)
+        scheduler.every("high-watermarks", config.high_watermark_checkpoint_interval_ms, self.high_watermarks)
+        scheduler.every(
+            "log-starts", config.flush_start_offset_checkpoint_interval_ms, self.log_starts, first_delay_ms=delay
+        )
+        scheduler.every("purge", PURGE_INTERVAL_MS, self.purge)
+        scheduler.every("producers", config.producer_id_expiration_check_interval_ms, self.expire_producers)
+
+    async def flush(self) -> None:
+        """Make every log durable, then write how far."""
+        for partition in tuple(self._partitions):
+            log = partition.log
+            if log.is_closed:
+                continue
+            plan = log.flush_plan()
+            if plan is None:
+                continue
+            try:
+                await self._pools.io(os.path.dirname(log.path), plan.run)
+            except StorageFailure as failure:
+                log.flush_failed(plan)
+                self._partitions.fail_dir_of(failure)
+                continue
+            log.flushed(plan)
+        await self._write(self._logs.checkpoint_recovery_points)
+
+    async def high_watermarks(self) -> None:
+        """Write the high watermarks."""
+        await self._write(self._logs.checkpoint_high_watermarks)
+
+    async def log_starts(self) -> None:
+        """Write the log starts that segment names do not tell."""
+        await self._write(self._logs.checkpoint_log_starts)
+
+    async def purge(self) -> None:
+        """Unlink the files of deleted logs whose delay has passed."""
+        due_ms = self._logs.next_purge_ms()
+        now_ms = self._clock.now_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            await self._write(lambda: self._logs.purge_deleted(now_ms))
+
+    def expire_producers(self) -> None:
+        """Forget producers that were idle for too long."""
+        now_ms = self._clock.now_ms()
+        for partition in self._partitions:
+            partition.log.expire_producers(now_ms)
+
+    async def _write(self, call: Callable[[], object]) -> None:
+        await self._pools.io(CHECKPOINT_POOL, call)

@@ -1,0 +1,112 @@
+"""Which part of the broker each row of the catalog is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from broker.metrics import catalog
+from broker.metrics.collectors import Sample, Source, single
+
+
+class Phase(Protocol):
+    """Where the broker is between start and stop."""
+
+    current: str
+
+
+class Connections(Protocol):
+    """The open connections."""
+
+    connection_count: int
+    accepted_count: int
+
+
+class Log(Protocol):
+    """What is exported of a log."""
+
+    size_bytes: int
+    segment_count: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class HostedPartition(Protocol):
+    """What is exported of a partition."""
+
+    tp: tuple[str, int]
+    log: Log
+    appended_bytes: int
+    appended_records: int
+    is_leader: bool
+
+
+class Partitions(Protocol):
+    """The hosted partitions."""
+
+    offline_count: int
+
+    def __iter__(self) -> Iterator[HostedPartition]: ...
+    def __len__(self) -> int: ...
+
+
+class Sessions(Protocol):
+    """The fetch sessions."""
+
+    partition_count: int
+    evicted_count: int
+
+    def __len__(self) -> int: ...
+
+
+class Watched(NamedTuple):
+    """The parts that are read at a scrape."""
+
+    phase: Phase
+    connections: Connections
+    partitions: Partitions
+    sessions: Sessions
+
+
+_STATES = {"running": 3, "log recovery": 2}
+_STARTING, _STOPPING = 1, 6
+
+
+def broker_state(phase: str) -> int:
+    """Give the number Kafka uses for where the broker is."""
+    return _STATES.get(phase, _STOPPING if phase.startswith("stop") else _STARTING)
+
+
+def broker_sources(
+    watched: Watched, groups_by_state: Callable[[], Mapping[str, int]], recovery_seconds: Callable[[], float]
+) -> Iterator[Source]:
+    """Yield a source for every row that does not count requests."""
+    partitions, sessions, connections = watched.partitions, watched.sessions, watched.connections
+    yield single(catalog.BROKER_STATE, lambda: broker_state(watched.phase.current))
+    yield single(catalog.CONNECTIONS, lambda: connections.connection_count)
+    yield single(catalog.CONNECTIONS_ACCEPTED, lambda: connections.accepted_count)
+    yield single(catalog.PARTITIONS, lambda: len(partitions))
+    yield single(catalog.LEADERS, lambda: sum(partition.is_leader for partition in partitions))
+    yield single(catalog.OFFLINE_REPLICAS, lambda: partitions.offline_count)
+    yield single(catalog.FETCH_SESSIONS, lambda: len(sessions))
+    yield single(catalog.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
+    yield single(catalog.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
+    yield single(catalog.RECOVERY_SECONDS, recovery_seconds)
+    yield Source(catalog.GROUPS, lambda: (((state,), count) for state, count in groups_by_state().items()))
+    yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
+    yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
+    yield Source(catalog.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
+    yield Source(catalog.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
+    yield Source(catalog.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
+    yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+
+
+def _per_topic(partitions: Iterable[HostedPartition], value: Callable[[HostedPartition], int]) -> Iterable[Sample]:
+    totals: dict[str, int] = {}
+    for partition in partitions:
+        totals[partition.tp[0]] = totals.get(partition.tp[0], 0) + value(partition)
+    return (((topic,), total) for topic, total in totals.items())
+
+
+def _per_log(partitions: Iterable[HostedPartition], value: Callable[[Log], int]) -> Iterable[Sample]:
+    return (((partition.tp[0], str(partition.tp[1])), value(partition.log)) for partition in partitions)

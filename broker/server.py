@@ -1,0 +1,414 @@
+"""The composition root: the only place where the broker's parts are made and tied together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import uvloop
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from broker.api.cluster import ClusterApi
+from broker.api.configs import ConfigsApi
+from broker.api.dispatch import Dispatcher
+from broker.api.errors import known_code
+from broker.api.fetch import FetchApi
+from broker.api.fetch_sessions import FetchSessions
+from broker.api.group_admin import GroupAdminApi
+from broker.api.group_classic import GroupClassicApi
+from broker.api.group_find import GroupFindApi
+from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.leaders import Leaders
+from broker.api.offsets import OffsetsApi
+from broker.api.produce import ProduceApi
+from broker.api.producers import ProducersApi
+from broker.api.route import Route
+from broker.api.table import join
+from broker.api.topics import TopicsApi
+from broker.api.versions import VersionsApi
+from broker.background.checkpoints import Checkpoints
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
+from broker.lifecycle import Lifecycle, Step
+from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
+from broker.metadata.controller.configs import checked_configs
+from broker.metadata.controller.run import Controller, SnapshotRules
+from broker.metadata.controller.topics import TopicRules
+from broker.metadata.image import ClusterImage, Delta, EndpointImage
+from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
+from broker.metrics.collectors import BrokerCollector, Source
+from broker.metrics.exporter import Exporter
+from broker.metrics.instruments import BrokerStats
+from broker.metrics.sources import Watched, broker_sources
+from broker.net.listener import Listeners
+from broker.partition.internal_log import InternalLog
+from broker.partition.manager import PartitionManager
+from broker.runtime.pools import Pools
+from broker.runtime.scheduler import Scheduler
+from broker.runtime.tasks import TaskOwner
+from broker.version import VERSION
+from config.build import broker_config, group_config, log_manager_config, network_config
+from config.dynamic import describe_topic, validate_topic_configs
+from config.resolve import Resolver
+from config.views import ListenerConfig, LogConfig, log_config
+from protocol.api_keys import ApiKey
+from protocol.uuids import random_uuid
+from storage.dirs.log_dir import LogDir
+from storage.dirs.manager import LogManager
+from storage.env.clock import SystemClock, SystemRng
+from storage.env.page_cache import load as load_pages
+from storage.env.posix import PosixFileSystem
+from storage.errors import StorageError
+from storage.log.partition_log import PartitionLog
+from storage.segment.region import FileRegion
+from storage.stats import StorageStats
+from storage.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+COLD_READS = "cold reads"
+"""The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
+DRAIN_SHARE = 0.5
+"""The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
+MAX_METADATA_BATCH_BYTES = 16 * 1024 * 1024
+"""A command's batch may be half of this; the log itself only guards against nonsense."""
+
+
+class Broker:
+    """One broker, from its configuration to its stop."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+        self._config = broker_config(resolver)
+        self._network = network_config(resolver)
+        self._groups = group_config(resolver)
+        self._log_config = log_manager_config(resolver)
+        self._fs = PosixFileSystem()
+        self._clock = SystemClock()
+        self._rng = SystemRng()
+        self._started_ns = self._clock.monotonic_ns()
+        self._stats = BrokerStats()
+        self._storage_stats = StorageStats()
+        self._pools = Pools()
+        self._scheduler = Scheduler()
+        self._tasks = TaskOwner("broker")
+        self._recovery_seconds = 0.0
+        self._http_port: int | None = None
+        self._listeners_bound: tuple[ListenerConfig, ...] = ()
+        self._logs = LogManager(
+            self._fs,
+            self._clock,
+            self._rng,
+            self._config.log_dirs,
+            producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
+            stats=self._storage_stats,
+        )
+        self._partitions = PartitionManager(self._logs, self._config.node_id, self._log_config_for)
+        self._sessions = FetchSessions(
+            self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
+        )
+        self._listeners = Listeners(self._network, self._scheduler, self._load_cold)
+        self._cluster_id = ""
+        self._metadata_dir: LogDir
+        self._controller: Controller
+        self._coordinator: GroupCoordinator | None = None
+        self._exporter: Exporter | None = None
+        self.lifecycle = Lifecycle(
+            (
+                # 1. whoever watches us learns at once that we are alive and why we are not ready
+                Step("http", self._open_http, self._close_http),
+                # 2. nothing is read before the directories are ours
+                Step("log directories", self._lock_dirs, self._close_logs),
+                # 3. a port that is taken must end the start before a long recovery
+                Step("ports", self._bind, self._unbind),
+                # 4. recovery needs no metadata
+                Step("log recovery", self._load_logs, self._nothing),
+                # 5. the image tells which partitions there are and who leads them
+                Step("cluster metadata", self._start_controller, self._stop_controller),
+                # 6. groups are replayed from partitions
+                Step("coordinators", self._start_coordinators, self._stop_coordinators),
+                # 7. stopped before logs are closed: a job on a closed file would look like a failed disk
+                Step("background work", self._start_background, self._stop_background),
+                # 8. last: a client that connects finds everything in place
+                Step("listeners", self._open_listeners, self._drain_listeners),
+            )
+        )
+
+    # --- running ---
+
+    async def run(self) -> int:
+        """Start, serve until a signal asks to stop, stop; the exit status."""
+        loop = asyncio.get_running_loop()
+        asked: asyncio.Future[str] = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number, asked)
+        try:
+            await self.lifecycle.start()
+        except (StorageError, OSError) as failure:
+            logger.error("start failed step=%r reason=%s", self.lifecycle.current, failure)
+            print(f"odradek: {failure}", file=sys.stderr)
+            return 1
+        self._say_ready()
+        logger.info("stopping reason=%s", await asked)
+        return await self._stop()
+
+    def _on_signal(self, number: signal.Signals, asked: asyncio.Future[str]) -> None:
+        """Stop at the first signal; at the second one end at once, whatever is open."""
+        if asked.done():
+            os._exit(128 + number)
+        asked.set_result(number.name)
+
+    async def _stop(self) -> int:
+        """Stop within the bound; what is late is left to the recovery of the next start."""
+        try:
+            async with asyncio.timeout(self._config.shutdown_timeout_ms / 1000):
+                clean = await self.lifecycle.stop()
+        except TimeoutError:
+            logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, self._config.shutdown_timeout_ms)
+            return 1
+        logger.info("stopped clean=%s", clean)
+        return 0 if clean else 1
+
+    def _say_ready(self) -> None:
+        took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
+        http = "off" if self._http_port is None else f"{self._config.http_listener[0]}:{self._http_port}"  # type: ignore[index]
+        logger.info(
+            "Kafka Server started version=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
+            VERSION,
+            self._config.node_id,
+            self._cluster_id,
+            ",".join(f"{one.name}://{one.host}:{one.port}" for one in self._listeners_bound),
+            ",".join(self._config.log_dirs),
+            http,
+            took_s,
+        )
+
+    # --- steps ---
+
+    async def _open_http(self) -> None:
+        if self._config.http_listener is None:
+            return
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(BrokerCollector(self._stats, self._metric_sources()))
+        self._exporter = Exporter(registry, self._not_ready_reason)
+        self._http_port = await self._exporter.open(*self._config.http_listener)
+
+    async def _close_http(self) -> None:
+        if self._exporter is not None:
+            await self._exporter.close()
+        self._pools.close()
+
+    def _not_ready_reason(self) -> str:
+        step = self.lifecycle.current
+        return "" if step == "running" else step
+
+    async def _lock_dirs(self) -> None:
+        node_id = self._config.node_id
+        self._cluster_id = self._logs.open_dirs(node_id)
+        of_data = self._logs.dir_at(self._config.metadata_log_dir)
+        if of_data is not None:
+            self._metadata_dir = of_data
+            return
+        self._metadata_dir = LogDir(self._fs, self._config.metadata_log_dir)
+        self._metadata_dir.open()
+        self._metadata_dir.settle_identity(self._cluster_id, node_id, self._rng)
+        self._metadata_dir.begin_loading()
+
+    async def _close_logs(self) -> None:
+        await self._on_metadata_disk(self._logs.close)
+        if self._metadata_dir not in self._logs.dirs:
+            self._metadata_dir.mark_clean(-1)
+            self._metadata_dir.release()
+
+    async def _bind(self) -> None:
+        self._listeners_bound = self._listeners.bind()
+
+    async def _unbind(self) -> None:
+        self._listeners.stop_accepting()
+
+    async def _load_logs(self) -> None:
+        started_ns = self._clock.monotonic_ns()
+        await self._on_metadata_disk(partial(self._logs.load_all, self._config_when_loading))
+        self._recovery_seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
+
+    async def _start_controller(self) -> None:
+        directory = self._metadata_dir
+        voter = Voter(self._config.node_id, directory.directory_id)
+        path = os.path.join(directory.path, str(METADATA_PARTITION))
+        if not self._fs.exists(path):
+            format_metadata_dir(self._fs, self._clock, directory.path, path, voter)
+        log = PartitionLog.open(
+            self._fs,
+            self._clock,
+            self._rng,
+            path,
+            METADATA_PARTITION,
+            LogConfig(
+                segment_bytes=self._config.metadata_log_segment_bytes,
+                segment_ms=self._config.metadata_log_segment_ms,
+                max_message_bytes=MAX_METADATA_BATCH_BYTES,
+            ),
+            clean=directory.was_clean,
+            stats=self._storage_stats,
+        )
+        self._controller = Controller(
+            ClusterLog(self._fs, self._clock, log, voter, self._cluster_id),
+            TopicRules(self._config, self._groups, partial(checked_configs, resolver=self._resolver)),
+            SnapshotRules(self._config.metadata_log_max_record_bytes_between_snapshots),
+            self._clock,
+            self._rng,
+            self._on_metadata_disk,
+            self._tasks,
+        )
+        self._controller.subscribe(self._partitions.publish)
+        self._controller.subscribe(self._follow_groups)
+        await self._controller.start(
+            Registration(
+                broker_id=self._config.node_id,
+                incarnation_id=random_uuid(self._rng.random_bytes),
+                endpoints=tuple(
+                    EndpointImage(
+                        one.name, one.advertised_host, one.advertised_port, SECURITY_PROTOCOLS[one.protocol]
+                    )
+                    for one in self._listeners_bound
+                ),
+                rack=self._config.rack,
+                log_dirs=tuple(log_dir.directory_id for log_dir in self._logs.online_dirs()),
+            )
+        )
+
+    async def _stop_controller(self) -> None:
+        await self._controller.close()
+        await self._tasks.close()
+
+    async def _start_coordinators(self) -> None:
+        controller = self._controller
+        self._coordinator = GroupCoordinator(
+            InternalLog(GROUP_METADATA_TOPIC, self._partitions),
+            self._tasks,
+            self._scheduler,
+            self._groups,
+            InternalTopics(lambda name: name in controller.image.topics_by_name, self._create_internal_topic),
+            now_ms=self._clock.now_ms,
+            new_uuid=self._new_member_uuid,
+            append_error_code=known_code,
+        )
+        self._serve_groups(controller.image)
+
+    async def _stop_coordinators(self) -> None:
+        self._close_coordinators()
+
+    def _close_coordinators(self) -> None:
+        if self._coordinator is not None:
+            self._coordinator.close()
+
+    async def _start_background(self) -> None:
+        Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config).start(self._scheduler)
+
+    async def _stop_background(self) -> None:
+        await self._scheduler.close()
+
+    async def _open_listeners(self) -> None:
+        table: dict[ApiKey, Route] = {}
+        table.update(self._routes(table))
+        self._listeners.open(Dispatcher(table, self._stats, self._clock.monotonic_ns))
+
+    async def _drain_listeners(self) -> None:
+        self._listeners.stop_accepting()
+        self._close_coordinators()  # whoever waits for a group is sent away, else nothing would end the wait
+        await self._listeners.drain(self._config.shutdown_timeout_ms * DRAIN_SHARE)
+
+    async def _nothing(self) -> None:
+        """For steps that leave nothing behind."""
+
+    # --- wiring ---
+
+    def _routes(self, table: Mapping[ApiKey, Route]) -> dict[ApiKey, Route]:
+        controller, coordinator, partitions = self._controller, self._coordinator, self._partitions
+        assert coordinator is not None
+        node_id = self._config.node_id
+        leaders = Leaders(self._image)
+        return join(
+            (
+                ProduceApi(partitions, self._image, leaders, self._pools, INTERNAL_TOPICS),
+                FetchApi(partitions, self._image, self._sessions, leaders, self._config.fetch_max_bytes),
+                OffsetsApi(partitions),
+                ClusterApi(controller, self._config),
+                TopicsApi(controller, partial(describe_topic, self._resolver)),
+                ConfigsApi(self._image, lambda: self._resolver, node_id),
+                ProducersApi(controller),
+                GroupFindApi(coordinator, node_id),
+                GroupClassicApi(coordinator),
+                GroupOffsetsApi(coordinator, self._image),
+                GroupAdminApi(coordinator),
+                VersionsApi(lambda: table, self._image),
+            )
+        )
+
+    def _image(self) -> ClusterImage:
+        return self._controller.image
+
+    def _follow_groups(self, delta: Delta, image: ClusterImage) -> None:
+        """Serve the groups once their topic is there; forget offsets of deleted topics."""
+        if self._coordinator is None:
+            return
+        self._serve_groups(image)
+        if delta.deleted_topics:
+            self._coordinator.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+
+    def _serve_groups(self, image: ClusterImage) -> None:
+        topic = image.topics_by_name.get(GROUP_METADATA_TOPIC)
+        if topic is not None and self._coordinator is not None:
+            self._coordinator.start(len(topic.partitions))
+
+    async def _create_internal_topic(self, name: str) -> None:
+        await self._controller.auto_create([name])
+
+    def _log_config_for(self, topic: str, image: ClusterImage) -> LogConfig:
+        return log_config(self._resolver, image.topic_config(topic))
+
+    def _config_when_loading(self, tp: TopicPartition, topic_id: bytes | None) -> LogConfig:
+        """Recovery comes before the image; the topic's own settings follow with it."""
+        return log_config(self._resolver, {})
+
+    async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
+        return await self._pools.io(self._config.metadata_log_dir, call)
+
+    async def _load_cold(self, region: FileRegion, position: int, size: int) -> None:
+        await self._pools.io(COLD_READS, partial(load_pages, region.fd, position, size))
+
+    def _new_session_id(self) -> int:
+        return int.from_bytes(self._rng.random_bytes(4), "big") & 0x7FFFFFFF
+
+    def _new_member_uuid(self) -> str:
+        return str(uuid.UUID(bytes=self._rng.random_bytes(16), version=4))
+
+    def _metric_sources(self) -> Iterator[Source]:
+        return broker_sources(
+            Watched(self.lifecycle, self._listeners, self._partitions, self._sessions),
+            lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
+            lambda: self._recovery_seconds,
+        )
+
+
+def run(resolver: Resolver) -> int:
+    """Run a broker until it is asked to stop; the exit status."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout
+    )
+
+    async def main() -> int:
+        return await Broker(resolver).run()
+
+    status = uvloop.run(main())
+    logging.shutdown()
+    return status
