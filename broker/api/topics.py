@@ -10,7 +10,7 @@ Topics stand alone: one that is refused does not hold up its neighbours. Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
@@ -18,8 +18,7 @@ from broker.metadata.controller.partitions import NewPartitions
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import CreateTopicResult, NewTopic, TopicToDelete
 from broker.metadata.errors import MetadataError, TopicDeletionDisabled
-from config.dynamic import describe_topic
-from config.resolve import Resolver
+from config.dynamic import ConfigEntry
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -39,13 +38,16 @@ from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRe
 FIRST_DELETE_VERSION_WITH_IDS = 6
 FIRST_DELETE_VERSION_WITH_DISABLED = 3
 
+DescribeTopic = Callable[[Mapping[str, str]], Iterable[ConfigEntry]]
+"""Overrides of a topic → its whole effective config."""
+
 
 class TopicsApi:
     """Creates, extends and deletes topics."""
 
-    def __init__(self, controller: Controller, resolver: Callable[[], Resolver]) -> None:
+    def __init__(self, controller: Controller, describe_topic: DescribeTopic) -> None:
         self._controller = controller
-        self._resolver = resolver
+        self._describe_topic = describe_topic
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -139,7 +141,7 @@ class TopicsApi:
                     config_source=entry.source,
                     is_sensitive=entry.is_sensitive,
                 )
-                for entry in sorted(describe_topic(self._resolver(), result.configs or {}))
+                for entry in sorted(self._describe_topic(result.configs or {}))
             ],
         )
 

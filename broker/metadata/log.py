@@ -28,7 +28,6 @@ from broker.metadata.controller.features import (
 from broker.metadata.errors import CorruptMetadata, ForeignQuorum, PolicyViolation
 from broker.metadata.framing import control_batch, data_batch, iter_cluster_batches
 from broker.metadata.image import ClusterImage
-from broker.metadata.names import CLUSTER_METADATA
 from broker.metadata.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from broker.metadata.snapshot import (
     BOOTSTRAP_FILE,
@@ -42,7 +41,6 @@ from broker.metadata.snapshot import (
     list_snapshots,
     write_snapshot,
 )
-from config.views import BrokerConfig, LogConfig
 from protocol.records.batch import BatchHeader
 from protocol.stored.raft import (
     Endpoint,
@@ -53,20 +51,17 @@ from protocol.stored.raft import (
     VotersRecord,
     VotersVoter,
 )
-from protocol.uuids import ONE_UUID
-from storage.env.clock import Clock, Rng
+from storage.env.clock import Clock
 from storage.env.fs import FileSystem
 from storage.log.flush import FlushPlan
 from storage.log.partition_log import PartitionLog
-from storage.types import AppendOrigin, TopicPartition
+from storage.types import AppendOrigin
 
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 1024 * 1024
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """What a Kafka quorum allows one batch, hence one command."""
-METADATA_TOPIC_ID = ONE_UUID
-
 RETAINED_SNAPSHOTS = 2
 """The newest one is loaded; the one before it stays for the case that the newest turns out damaged."""
 
@@ -271,40 +266,6 @@ class ClusterLog:
         elif self._quorum.kraft_version > 0 and self._quorum.voters != ours:
             yield ours
             self._quorum = self._quorum._replace(voters=ours)
-
-
-def open_cluster_log(
-    fs: FileSystem,
-    clock: Clock,
-    rng: Rng,
-    log_dir: str,
-    voter: Voter,
-    cluster_id: str,
-    config: LogConfig,
-    *,
-    clean: bool,
-) -> ClusterLog:
-    """Open the metadata log in `log_dir`; a directory that has none is formatted first.
-
-    Raises: StorageError. Blocking: disk; after an unclean stop, recovery.
-    """
-    tp = TopicPartition(CLUSTER_METADATA, 0)
-    path = f"{log_dir}/{tp}"
-    if not fs.is_dir(path):
-        format_metadata_dir(fs, clock, log_dir, path, voter)
-    log = PartitionLog.open(fs, clock, rng, path, tp, config, topic_id=METADATA_TOPIC_ID, clean=clean)
-    return ClusterLog(fs, clock, log, voter, cluster_id)
-
-
-def metadata_log_config(broker: BrokerConfig) -> LogConfig:
-    """Return the settings of the metadata log: its own segments, nothing deleted by age or size."""
-    return LogConfig(
-        segment_bytes=broker.metadata_log_segment_bytes,
-        segment_ms=broker.metadata_log_segment_ms,
-        max_message_bytes=MAX_BATCH_BYTES,
-        retention_ms=-1,
-        retention_bytes=-1,
-    )
 
 
 def voters_record(voter: Voter) -> VotersRecord:

@@ -1,0 +1,97 @@
+"""A controller over a real metadata log in a temporary directory, with the disk's sync under the test's thumb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.metadata.controller.brokers import Registration
+from broker.metadata.controller.configs import checked_configs
+from broker.metadata.controller.run import Controller, SnapshotRules
+from broker.metadata.controller.topics import TopicRules
+from broker.metadata.image import EndpointImage
+from broker.metadata.log import MAX_BATCH_BYTES, ClusterLog, Voter, format_metadata_dir
+from broker.runtime.tasks import TaskOwner
+from config.resolve import Resolver
+from config.views import BrokerConfig, GroupConfig, LogConfig
+from storage.env.clock import SeededRng, SystemClock
+from storage.env.posix import PosixFileSystem
+from storage.log.partition_log import PartitionLog
+from storage.types import TopicPartition
+
+NODE_ID = 1
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+DIRECTORY_ID = bytes.fromhex("569aa203c4d24342a22aa3e747860858")
+
+
+class Node:
+    """Starts controllers on one directory, one after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log_dirs: tuple[bytes, ...] = (DIRECTORY_ID,)
+        self.voter = Voter(NODE_ID, DIRECTORY_ID)
+        self.snapshots = SnapshotRules(max_bytes=20_971_520)
+        self.config = BrokerConfig(node_id=NODE_ID, num_partitions=2)
+        self.flushes = 0
+        self.flush: Callable[[Callable[[], Any]], Any] | None = None
+        self.tasks = TaskOwner("test")
+        self._seed = 0
+
+    @property
+    def log_path(self) -> Path:
+        return self.directory / "__cluster_metadata-0"
+
+    def open_log(self) -> ClusterLog:
+        fs, clock = PosixFileSystem(), SystemClock()
+        self._seed += 1
+        if not self.log_path.exists():
+            format_metadata_dir(fs, clock, str(self.directory), str(self.log_path), self.voter)
+        log = PartitionLog.open(
+            fs,
+            clock,
+            SeededRng(self._seed),
+            str(self.log_path),
+            TopicPartition("__cluster_metadata", 0),
+            LogConfig(max_message_bytes=MAX_BATCH_BYTES),
+        )
+        return ClusterLog(fs, clock, log, self.voter, CLUSTER_ID)
+
+    def controller(self) -> Controller:
+        return Controller(
+            self.open_log(),
+            TopicRules(
+                self.config,
+                GroupConfig(offsets_topic_num_partitions=3),
+                partial(checked_configs, resolver=Resolver({})),
+            ),
+            self.snapshots,
+            SystemClock(),
+            SeededRng(self._seed),
+            self._run_blocking,
+            self.tasks,
+        )
+
+    def registration(self) -> Registration:
+        endpoint = EndpointImage("PLAINTEXT", "127.0.0.1", 9092, 0)
+        return Registration(NODE_ID, bytes(15) + bytes([200 + self._seed]), (endpoint,), None, self.log_dirs)
+
+    async def start(self) -> Controller:
+        controller = self.controller()
+        await controller.start(self.registration())
+        return controller
+
+    async def _run_blocking(self, call: Callable[[], Any]) -> Any:
+        self.flushes += 1
+        if self.flush is not None:
+            return await self.flush(call)
+        return call()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
