@@ -17,7 +17,7 @@ from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
 from storage.dirs.log_dir import LogDir, new_directory_id
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
-from storage.errors import CorruptCheckpoint, StorageFailure
+from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
 from storage.log.partition_log import PartitionLog, remove_log_files
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import (
@@ -97,7 +97,7 @@ class LogManager:
             if not any(log_dir.is_online for log_dir in self.dirs):
                 raise NoUsableDir(f"no log directory can be used: {', '.join(log_dir.path for log_dir in self.dirs)}")
             return self._settle_identities(node_id, cluster_id)
-        except Exception:
+        except StorageError:
             self._release_locks()
             raise
 

@@ -29,7 +29,7 @@ from protocol.records.batch import (
 from protocol.records.control import EndTxnMarker
 from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.env.fs import Buffer
-from storage.errors import CorruptRecord, InvalidRecord, RecordListTooLarge, StorageFailure
+from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, RecordListTooLarge, StorageFailure
 from storage.log.flush import flush_now
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
@@ -154,8 +154,8 @@ class LogAppender:
         if leader_epoch != epochs.latest_epoch or epochs.is_unsaved:
             self._note_epoch(leader_epoch, base_offset)
         try:
-            segment.append(batch, last_offset, max_timestamp)
-        except OSError as error:
+            segment.append(batch, size, last_offset, max_timestamp)
+        except (OSError, CorruptIndex) as error:
             raise self._undo(segment, used, base_offset, error) from error
         if has_producer:
             self._follow(segment, _new_tuple(BatchHeader, (base_offset, *header[1:])), marker)
@@ -193,7 +193,7 @@ class LogAppender:
             self._note_epoch(header.partition_leader_epoch, header.base_offset)
         try:
             segment.append_set(data, headers)
-        except OSError as error:
+        except (OSError, CorruptIndex) as error:
             raise self._undo(segment, used, first, error) from error
         for header, marker in zip(headers, markers, strict=True):
             self._follow(segment, header, marker)
@@ -276,7 +276,7 @@ class LogAppender:
         except OSError as error:
             raise StorageFailure(f"cannot write the leader epochs: {error}", self._state.path) from error
 
-    def _undo(self, segment: Segment, size: int, base_offset: int, error: OSError) -> StorageFailure:
+    def _undo(self, segment: Segment, size: int, base_offset: int, error: Exception) -> StorageFailure:
         failure = StorageFailure(f"cannot append: {error}", segment.log.path)
         try:
             segment.undo_append(size, base_offset)

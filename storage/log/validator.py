@@ -18,8 +18,6 @@ Source: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 for the erro
 
 from typing import NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from config.views import NO_DECOMPRESSED_LIMIT, LogConfig
 from protocol.records.batch import (
     CODEC_MASK,
@@ -39,6 +37,7 @@ from protocol.records.batch import (
 )
 from protocol.records.builder import assemble
 from protocol.records.compression import MAX_DECOMPRESSED_BYTES, Codec, compress, decompress
+from protocol.records.crc import crc32c
 from protocol.records.errors import CorruptBatch, DecompressedTooLarge, InvalidBatch
 from protocol.records.record import iter_section
 from protocol.records.scan import largest_body, scan_records
@@ -173,15 +172,20 @@ def validate(
             return _recode(header, memoryview(data)[start:], config, target, stored_attributes, max_timestamp)
     if max_timestamp == header.max_timestamp and stored_attributes == attributes:
         return _as_sent(header)
-    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
-        copy = bytearray(records)
-        return ValidatedBatch(patch_timestamps(copy, 0, header, stored_attributes, max_timestamp), copy)
-    return ValidatedBatch(patch_timestamps(records, 0, header, stored_attributes, max_timestamp), None)
+    return _restamp(records, header, stored_attributes, max_timestamp)
 
 
 def _as_sent(header: BatchHeader) -> ValidatedBatch:
     """Wrap a batch that is stored as it came."""
     return tuple.__new__(ValidatedBatch, (header, None))
+
+
+def _restamp(records: Buffer, header: BatchHeader, attributes: int, max_timestamp: int) -> ValidatedBatch:
+    """Write timestamp type and maximum into the header: in place if the buffer can be written, else in a copy."""
+    if isinstance(records, bytes) or (isinstance(records, memoryview) and records.readonly):
+        copy = bytearray(records)
+        return ValidatedBatch(patch_timestamps(copy, 0, header, attributes, max_timestamp), copy)
+    return ValidatedBatch(patch_timestamps(records, 0, header, attributes, max_timestamp), None)
 
 
 def _refuse_fragment(records: Buffer) -> NoReturn:

@@ -6,26 +6,40 @@ from which a scan forward finds the batch; lookup by position gives a batch boun
 
 from __future__ import annotations
 
+import sys
+from array import array
+from bisect import bisect_right
 from struct import Struct
+from typing import NamedTuple
 
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex
-from storage.segment.index_file import IndexFile
+from storage.segment.index_file import PAGE_ENTRIES, IndexFile
 
 ENTRY = Struct(">ii")
 _INT32 = Struct(">i")
 _POSITION_AT = 4
+_IS_LITTLE_ENDIAN = sys.byteorder == "little"
+
+
+class _Page(NamedTuple):
+    """Decoded neighbouring entries; sequential readers stay within one for megabytes of log."""
+
+    first_slot: int
+    offsets: array[int]
+    positions: array[int]
 
 
 class OffsetIndex:
     """Sparse map offset → position of one segment."""
 
-    __slots__ = ("base_offset", "file", "last_offset")
+    __slots__ = ("_page", "base_offset", "file", "last_offset")
 
     def __init__(self, fs: FileSystem, path: str, base_offset: int, max_bytes: int) -> None:
         self.base_offset = base_offset
         self.file = IndexFile(fs, path, entry_size=ENTRY.size, max_bytes=max_bytes)
         self.last_offset = base_offset  # of the last entry; base offset when there is none
+        self._page: _Page | None = None  # the page last looked at; dropped when entries are removed
 
     def load(self, size_bytes: int) -> None:
         """Take over an existing trimmed file. Raises: CorruptIndex."""
@@ -51,19 +65,36 @@ class OffsetIndex:
 
     def lookup(self, offset: int) -> int:
         """Return a position at or before the batch that holds `offset`."""
-        slot = self.file.floor_slot(_INT32, 0, offset - self.base_offset)
-        if slot < 0:
-            return 0
-        position: int = _INT32.unpack_from(self.file.entries(slot, 1), _POSITION_AT)[0]
-        return position
+        relative = offset - self.base_offset
+        page = self._page
+        if page is None or not _covers(page, page.offsets, relative, self.file.count):
+            page = self._load_page(0, relative)
+        slot = bisect_right(page.offsets, relative) - 1
+        return page.positions[slot] if slot >= 0 else 0
 
     def boundary_at_or_before(self, position: int) -> int:
         """Return the largest indexed batch start that is <= position; 0 when there is none."""
-        slot = self.file.floor_slot(_INT32, _POSITION_AT, position)
-        if slot < 0:
-            return 0
-        boundary: int = _INT32.unpack_from(self.file.entries(slot, 1), _POSITION_AT)[0]
-        return boundary
+        page = self._page
+        if page is None or not _covers(page, page.positions, position, self.file.count):
+            page = self._load_page(_POSITION_AT, position)
+        slot = bisect_right(page.positions, position) - 1
+        return page.positions[slot] if slot >= 0 else 0
+
+    def _load_page(self, column_at: int, target: int) -> _Page:
+        """Read the page whose first key in the column is the last one <= target, and keep it decoded."""
+        low, high = 0, (self.file.count - 1) // PAGE_ENTRIES
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if _INT32.unpack_from(self.file.entries(middle * PAGE_ENTRIES, 1), column_at)[0] <= target:
+                low = middle
+            else:
+                high = middle - 1
+        first = max(low, 0) * PAGE_ENTRIES
+        values = array("i", self.file.entries(first, min(PAGE_ENTRIES, self.file.count - first)))
+        if _IS_LITTLE_ENDIAN:
+            values.byteswap()
+        self._page = page = _Page(first, values[::2], values[1::2])
+        return page
 
     def entry(self, slot: int) -> tuple[int, int]:
         """Return (offset, position) of one entry."""
@@ -78,8 +109,23 @@ class OffsetIndex:
     def reset(self) -> None:
         """Forget every entry."""
         self.file.reset()
+        self._page = None
         self.last_offset = self.base_offset
 
+    def forget_page(self) -> None:
+        """Give the memory of the decoded page back."""
+        self._page = None
+
     def _reload_last(self) -> None:
+        self._page = None
         count = self.file.count
         self.last_offset = self.entry(count - 1)[0] if count else self.base_offset
+
+
+def _covers(page: _Page, column: array[int], target: int, count: int) -> bool:
+    """Tell whether the last entry <= target is known to lie in the page."""
+    if not column:
+        return count == 0
+    if target < column[0]:
+        return page.first_slot == 0
+    return target < column[-1] or page.first_slot + len(column) == count

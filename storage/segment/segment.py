@@ -172,10 +172,20 @@ class Segment:
 
     # --- append ---
 
-    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch. The caller has checked sizes and offsets, and undoes a failed append."""
-        position = self.log.append(batch)
-        self._note_batch(position, len(batch), last_offset, max_timestamp)
+    def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch of `size` bytes. The caller has checked sizes and offsets, and undoes a failed append."""
+        log = self.log
+        position = log.size
+        (log.file or log.open()).write_at(batch, position)
+        log.size = position + size
+        if max_timestamp > self.largest_timestamp:
+            self.largest_timestamp = max_timestamp
+            self.offset_of_largest_timestamp = last_offset
+        if self.bytes_since_index > self.index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+        self.bytes_since_index += size
+        if not position:
+            self.rolling_timestamp = max_timestamp
 
     def append_set(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write several batches that lie one after the other in `data` with one call."""
@@ -189,13 +199,16 @@ class Segment:
             self.largest_timestamp = max_timestamp
             self.offset_of_largest_timestamp = last_offset
         if self.bytes_since_index > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
-            self.bytes_since_index = 0
-            self._note_index_room()
+            self._add_index_entries(last_offset, position)
         self.bytes_since_index += size
-        if position == 0:
+        if not position:
             self.rolling_timestamp = max_timestamp
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
+        self.bytes_since_index = 0
+        self._note_index_room()
 
     def _note_index_room(self) -> None:
         self.is_index_full = self.offset_index.file.is_full() or self.time_index.is_full_for_roll()
@@ -362,6 +375,7 @@ class Segment:
     def release_files(self) -> None:
         """Give back the descriptors; the next use opens the files again."""
         self.log.close()
+        self.offset_index.forget_page()
         self.offset_index.file.release()
         self.time_index.file.release()
         self.txn_index.close()

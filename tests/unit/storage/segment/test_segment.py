@@ -13,6 +13,10 @@ def batch_at(offset: int, count: int = 1, timestamp: int = 1000, value: bytes = 
     return bytes(build_batch(records, base_offset=offset, leader_epoch=0))
 
 
+def append(segment: Segment, batch: bytes, last_offset: int, timestamp: int) -> None:
+    segment.append(batch, len(batch), last_offset, timestamp)
+
+
 def new_segment(fs, directory, base=0, **config) -> Segment:
     return Segment(fs, str(directory), base, LogConfig(**config), created_ms=0, jitter_ms=0)
 
@@ -21,7 +25,7 @@ def filled(fs, directory, count=100, base=0, **config) -> Segment:
     segment = new_segment(fs, directory, base, **config)
     segment.create_files()
     for offset in range(base, base + count):
-        segment.append(batch_at(offset, timestamp=1000 + offset), offset, 1000 + offset)
+        append(segment, batch_at(offset, timestamp=1000 + offset), offset, 1000 + offset)
     return segment
 
 
@@ -69,7 +73,7 @@ def test_batches_larger_than_any_window_are_walked(fs, tmp_path):
     segment = new_segment(fs, tmp_path)
     segment.create_files()
     for offset, length in enumerate((10, 50_000, 1_500_000, 10)):
-        segment.append(batch_at(offset, value=bytes(length)), offset, 1)
+        append(segment, batch_at(offset, value=bytes(length)), offset, 1)
     assert [header.base_offset for _, header in segment.log.headers()] == [0, 1, 2, 3]
     assert [header.base_offset for _, header, _ in segment.log.batches()] == [0, 1, 2, 3]
     walked = [(position, len(data)) for position, _, data in segment.log.batches(window_bytes=64)]
@@ -131,7 +135,7 @@ def test_truncation_removes_a_spanning_batch_whole(fs, tmp_path):
     segment = new_segment(fs, tmp_path, index_interval_bytes=0)
     segment.create_files()
     for offset in range(0, 30, 3):
-        segment.append(batch_at(offset, 3, timestamp=1000 + offset), offset + 2, 1002 + offset)
+        append(segment, batch_at(offset, 3, timestamp=1000 + offset), offset + 2, 1002 + offset)
     segment.truncate_to(10)
     assert segment.next_offset() == 9
     assert segment.largest_timestamp == 1008
