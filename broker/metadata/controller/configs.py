@@ -5,7 +5,7 @@ Source: ConfigurationControlManager.incrementalAlterConfig for new topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from broker.metadata.errors import InvalidTopicConfig
 from broker.metadata.image import TOPIC_RESOURCE
@@ -13,9 +13,6 @@ from config.dynamic import canonical_topic_configs, validate_topic_configs
 from config.errors import InvalidConfig
 from config.resolve import Resolver
 from protocol.stored.cluster import ConfigRecord
-
-ConfigCheck = Callable[[Iterable[tuple[str, str | None]]], dict[str, str]]
-"""The overrides of a new topic → as they are to be stored; raises InvalidTopicConfig."""
 
 
 def checked_configs(configs: Iterable[tuple[str, str | None]], resolver: Resolver) -> dict[str, str]:

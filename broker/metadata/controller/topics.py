@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.metadata.controller.configs import ConfigCheck, topic_config_records
+from broker.metadata.controller.configs import checked_configs, topic_config_records
 from broker.metadata.controller.partitions import partition_record
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
 from broker.metadata.errors import (
@@ -38,6 +38,7 @@ from broker.metadata.names import (
     has_collision_chars,
 )
 from broker.metadata.placement import check_assignment, new_partition, place_replicas
+from config.resolve import Resolver
 from config.views import BrokerConfig, GroupConfig
 from protocol.stored.cluster import RemoveTopicRecord, TopicRecord
 from protocol.uuids import ZERO_UUID
@@ -109,7 +110,8 @@ class TopicRules:
 
     broker: BrokerConfig
     groups: GroupConfig
-    check_configs: ConfigCheck
+    resolver: Callable[[], Resolver]
+    """The configuration that topics inherit from, as it is now."""
 
 
 def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
@@ -140,7 +142,7 @@ def plan_create_topics(
             if too_many:
                 raise PolicyViolation("Excessively large number of partitions per request.")
             _check_name(image, name, collisions)
-            configs = rules.check_configs(topic.configs)
+            configs = checked_configs(topic.configs, rules.resolver())
             created = TopicImage(name, new_topic_id(), tuple(_new_partitions(image, topic, rules)))
         except MetadataError as refusal:
             results.append(CreateTopicResult(name, error=refusal))

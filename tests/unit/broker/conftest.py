@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.metadata.controller.brokers import Registration
-from broker.metadata.controller.configs import checked_configs
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.image import EndpointImage
@@ -62,12 +60,13 @@ class Node:
         return ClusterLog(fs, clock, log, self.voter, CLUSTER_ID)
 
     def controller(self) -> Controller:
+        resolver = Resolver({})
         return Controller(
             self.open_log(),
             TopicRules(
                 self.config,
                 GroupConfig(offsets_topic_num_partitions=3),
-                partial(checked_configs, resolver=Resolver({})),
+                lambda: resolver,
             ),
             self.snapshots,
             SystemClock(),
