@@ -9,8 +9,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from protocol.records.crc import crc32c
 from protocol.records.errors import CorruptBatch
 
 Buffer = bytes | bytearray | memoryview

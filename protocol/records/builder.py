@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from struct import Struct
 
-from crc32c import crc32c
-
 from protocol.records.batch import (
     CONTROL_BIT,
     CRC_START,
@@ -23,6 +21,7 @@ from protocol.records.batch import (
     TimestampType,
 )
 from protocol.records.compression import compress
+from protocol.records.crc import crc32c
 from protocol.records.varint import encode_varint
 
 HeaderList = Iterable[tuple[str, bytes | None]]

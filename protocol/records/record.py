@@ -22,6 +22,9 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
+_new_record = tuple.__new__
+
+
 def record_section(
     buffer: Buffer, position: int, header: BatchHeader, *, max_size: int = MAX_DECOMPRESSED_BYTES
 ) -> Buffer:
@@ -70,19 +73,35 @@ def iter_section(header: BatchHeader, section: Buffer) -> Iterator[Record]:
 
 
 def _read_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:
+    """Read one record; one-byte varints, by far the most frequent, are decoded in line."""
     length, position = read_varint(data, position)
     end = position + length
     if length < 0 or end > len(data):
         raise InvalidBatch(f"record of {length} bytes in {len(data) - position}")
     position += 1
-    timestamp_delta, position = read_varlong(data, position)
-    offset_delta, position = read_varint(data, position)
+    raw = data[position]
+    if raw < 0x80:
+        timestamp_delta = (raw >> 1) ^ -(raw & 1)
+        position += 1
+    else:
+        timestamp_delta, position = read_varlong(data, position)
+    raw = data[position]
+    if raw < 0x80:
+        offset_delta = (raw >> 1) ^ -(raw & 1)
+        position += 1
+    else:
+        offset_delta, position = read_varint(data, position)
     key, position = _read_nullable(data, position, end)
     value, position = _read_nullable(data, position, end)
-    headers, position = _read_headers(data, position, end)
+    headers: Headers = ()
+    if data[position]:
+        headers, position = _read_headers(data, position, end)
+    else:
+        position += 1
     if position != end:
         raise InvalidBatch(f"record ends {end - position} bytes off its length")
-    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, headers), position
+    fields = (base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, headers)
+    return _new_record(Record, fields), position
 
 
 def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
@@ -100,12 +119,15 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
 
 
 def _read_nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    size, position = read_varint(data, position)
-    if size < 0:
-        if size != -1:
-            raise InvalidBatch(f"length {size} is negative")
-        return None, position
+    raw = data[position]
+    if raw < 0x80:
+        size = (raw >> 1) ^ -(raw & 1)
+        position += 1
+    else:
+        size, position = read_varint(data, position)
     following = position + size
-    if following > end:
-        raise InvalidBatch(f"field of {size} bytes runs past its record")
-    return data[position:following], following
+    if size >= 0 and following <= end:
+        return data[position:following], following
+    if size == -1:
+        return None, position
+    raise InvalidBatch(f"field of {size} bytes in a record with {end - position} left")

@@ -9,8 +9,7 @@ import os.path
 from collections.abc import Collection, Iterable
 from struct import Struct
 
-from crc32c import crc32c
-
+from protocol.records.crc import crc32c
 from storage.env.fs import FileSystem
 from storage.errors import CorruptSnapshot
 from storage.producers.entry import ProducerEntry, batch_before
