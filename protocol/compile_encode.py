@@ -77,12 +77,15 @@ class EncoderSource:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add a block; what it writes is written when it ends."""
+        """Add a block; what it writes is written when it ends, what was pending before it stays so."""
         self.line(head)
+        outer, self._pending = self._pending, []
         self._depth += 1
         yield
+        assert not (outer and self._pending), "bytes of a block would overtake the ones before it"
         self.flush()
         self._depth -= 1
+        self._pending = outer
 
     def write_fixed(self, code: str, expression: str) -> None:
         """Write a value of fixed size, together with its neighbours."""
