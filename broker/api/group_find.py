@@ -61,4 +61,10 @@ class GroupFindApi:
         if error is not ErrorCode.NONE:
             return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.text)
         listener = context.listener
-        return Coordinator(key=key, node_id=self._node_id, host=listener.advertised_host, port=listener.advertised_port)
+        return Coordinator(
+            key=key,
+            node_id=self._node_id,
+            host=listener.advertised_host,
+            port=listener.advertised_port,
+            error_message=None,
+        )

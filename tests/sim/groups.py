@@ -208,7 +208,12 @@ class GroupRig:
         return ClusterImage("cluster", dict(self.topics), {t.topic_id: t for t in self.topics.values()})
 
     async def call(
-        self, request: Any, version: int, *, client_id: str = "cid", handler: Callable[..., Awaitable[Any]] | None = None
+        self,
+        request: Any,
+        version: int,
+        *,
+        client_id: str = "cid",
+        handler: Callable[..., Awaitable[Any]] | None = None,
     ) -> Any:
         """Send a request through the wire format of a version, to the handler and back."""
         key = request.API_KEY

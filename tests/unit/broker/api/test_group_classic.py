@@ -250,7 +250,12 @@ async def test_sync_checks(version: int) -> None:
     assert (await rig.call(sync_request(1, "x"), version)).error_code == E.UNKNOWN_MEMBER_ID
     assert (await rig.call(sync_request(0, first.member_id), version)).error_code == E.ILLEGAL_GENERATION
     if version == 5:
-        for fields in ({"protocol_name": None}, {"protocol_type": None}, {"protocol_name": "x"}, {"protocol_type": "x"}):
+        for fields in (
+            {"protocol_name": None},
+            {"protocol_type": None},
+            {"protocol_name": "x"},
+            {"protocol_type": "x"},
+        ):
             refused = await rig.call(sync_request(1, first.member_id, **fields), version)
             assert refused.error_code == E.INCONSISTENT_GROUP_PROTOCOL
     synced = await rig.call(sync_request(1, first.member_id, {first.member_id: b"\x00\x01\xff"}), version)
