@@ -44,8 +44,13 @@ _LZ4_FLAGS_MASK = 0xE2  # version, block independence, reserved bit
 _LZ4_FLAGS = 0x60  # version 1, independent blocks
 _LZ4_BLOCK_DESCRIPTOR_MASK = 0x8F  # every bit but the block size id
 
-_ZSTD_PIECE = 1024
-"""Input fed at once: four bytes can mean a block of 128 KiB, so this overshoots a bound by 32 MiB at most."""
+_ZSTD_HEAD_MAX = 18
+_ZSTD_BLOCK_HEADER = 3
+_ZSTD_BLOCK_MAX = 128 * 1024
+_ZSTD_CHECKSUM = 4
+_ZSTD_RLE = 1
+_ZSTD_AT_ONCE = 8 * 1024 * 1024
+"""Frames that can inflate to more than this are decoded piece by piece."""
 
 _PIECE_MIN = 64 * 1024
 _PIECE_MAX = 1024 * 1024
@@ -70,6 +75,7 @@ def decompress(codec: int, data: Buffer, *, max_size: int = MAX_DECOMPRESSED_BYT
     whole: bytes | bytearray = b""
     for piece in decoder(data, max_size):
         if len(whole) + len(piece) > max_size:
+            whole = piece = b""  # or the traceback of the refusal would keep them alive
             raise DecompressedTooLarge(max_size)
         if not whole:
             whole = piece
@@ -217,36 +223,53 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
 def _unzstd(data: Buffer, max_size: int) -> Iterator[bytes]:
     import zstandard
 
-    view = memoryview(data)
     try:
-        size = zstandard.frame_content_size(view)
-        if size > max_size:
-            raise DecompressedTooLarge(max_size)
-        if size > 0:
-            try:
-                yield zstandard.ZstdDecompressor().decompress(view, allow_extra_data=False)
-            except zstandard.ZstdError:
-                pass  # several frames, or damage: the streaming decoder tells which
-            else:
-                return
-        yield from _unzstd_stream(view)
+        for frame, blocks in _zstd_frames(memoryview(data)):
+            if zstandard.frame_content_size(frame) > max_size:
+                raise DecompressedTooLarge(max_size)
+            bound = blocks * _ZSTD_BLOCK_MAX
+            decoder = zstandard.ZstdDecompressor()
+            if bound <= _ZSTD_AT_ONCE:
+                yield decoder.decompress(frame, max_output_size=bound, allow_extra_data=False)
+                continue
+            with decoder.stream_reader(frame) as reader:
+                while piece := reader.read(_PIECE_MAX):
+                    yield piece
     except zstandard.ZstdError as fault:
         raise CorruptBatch(f"zstd payload is damaged: {fault}") from fault
 
 
-def _unzstd_stream(view: memoryview) -> Iterator[bytes]:
+def _zstd_frames(view: memoryview) -> Iterator[tuple[memoryview, int]]:
+    """Cut the payload into frames by walking their block headers: (frame, number of blocks).
+
+    The walk proves that nothing is cut off, which the streaming decoder does not tell, and bounds the output before
+    anything is decoded: a block inflates to 128 KiB at most. Source: RFC 8878, 3.1.1.
+    """
     import zstandard
 
     position, end = 0, len(view)
-    while position < end:
-        decoder = zstandard.ZstdDecompressor().decompressobj()
-        while not decoder.eof:
-            if position == end:
+    while True:
+        start = position
+        if end - start < _ZSTD_HEAD_MAX:
+            rest: Buffer = bytes(view[start:]) + bytes(_ZSTD_HEAD_MAX)  # a header is never read past these zeros
+        else:
+            rest = view[start:]
+        has_checksum = zstandard.get_frame_parameters(rest).has_checksum
+        position += zstandard.frame_header_size(rest)
+        blocks, is_last = 0, False
+        while not is_last:
+            if position + _ZSTD_BLOCK_HEADER > end:
                 raise CorruptBatch("zstd payload is truncated")
-            fed = min(_ZSTD_PIECE, end - position)
-            yield decoder.decompress(view[position : position + fed])
-            position += fed
-        position -= len(decoder.unused_data)
+            word = view[position] | view[position + 1] << 8 | view[position + 2] << 16
+            is_last = bool(word & 1)
+            position += _ZSTD_BLOCK_HEADER + (1 if word >> 1 & 3 == _ZSTD_RLE else word >> 3)
+            blocks += 1
+        position += _ZSTD_CHECKSUM if has_checksum else 0
+        if position > end:
+            raise CorruptBatch("zstd payload is truncated")
+        yield view[start:position], blocks
+        if position == end:
+            return
 
 
 _ENCODERS: dict[int, Callable[[Buffer, int | None], bytes]] = {

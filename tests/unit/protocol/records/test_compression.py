@@ -147,7 +147,20 @@ def test_a_lying_size_allocates_nothing():
         decompress(Codec.SNAPPY, b"\xff\xff\xff\xff\x07" + bytes(50))
     frame = zstandard.ZstdCompressor().compress(bytes(100_000_000))
     with pytest.raises(DecompressedTooLarge):
-        decompress(Codec.ZSTD, frame[:40])
+        decompress(Codec.ZSTD, frame)
+
+
+def test_zstd_frames_with_checksums_are_read_and_checked():
+    encoder = zstandard.ZstdCompressor(write_checksum=True)
+    packed = encoder.compress(TEXT) + encoder.compress(NOISE)
+    assert decompress(Codec.ZSTD, packed) == TEXT + NOISE
+    with pytest.raises(CorruptBatch):
+        decompress(Codec.ZSTD, packed[:-1] + bytes((packed[-1] ^ 1,)))
+
+
+def test_a_large_zstd_frame_is_read_piece_by_piece():
+    data = NOISE * 200
+    assert decompress(Codec.ZSTD, zstd_stream(data)) == data
 
 
 @pytest.mark.parametrize(
