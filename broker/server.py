@@ -38,7 +38,6 @@ from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
 from broker.lifecycle import Lifecycle, Step
 from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
-from broker.metadata.controller.configs import checked_configs
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.image import ClusterImage, Delta, EndpointImage
@@ -111,7 +110,9 @@ class Broker:
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
         )
-        self._partitions = PartitionManager(self._logs, self._config.node_id, self._log_config_for)
+        self._partitions = PartitionManager(
+            self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms
+        )
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
@@ -262,7 +263,7 @@ class Broker:
         )
         self._controller = Controller(
             ClusterLog(self._fs, self._clock, log, voter, self._cluster_id),
-            TopicRules(self._config, self._groups, partial(checked_configs, resolver=self._resolver)),
+            TopicRules(self._config, self._groups, lambda: self._resolver),
             SnapshotRules(self._config.metadata_log_max_record_bytes_between_snapshots),
             self._clock,
             self._rng,
@@ -343,7 +344,7 @@ class Broker:
                 FetchApi(partitions, self._image, self._sessions, leaders, self._config.fetch_max_bytes),
                 OffsetsApi(partitions),
                 ClusterApi(controller, self._config),
-                TopicsApi(controller, partial(describe_topic, self._resolver)),
+                TopicsApi(controller, lambda overrides: describe_topic(self._resolver, overrides)),
                 ConfigsApi(self._image, lambda: self._resolver, node_id),
                 ProducersApi(controller),
                 GroupFindApi(coordinator, node_id),

@@ -12,7 +12,6 @@ Partitions stand alone: one that fails does not undo its neighbours. Source: Kaf
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from broker.api.errors import code_of
 from broker.api.leaders import Leaders
@@ -20,7 +19,6 @@ from broker.api.route import RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import UnknownTopicId
 from broker.partition.manager import PartitionManager
-from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -34,8 +32,9 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from protocol.records.batch import CODEC_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from storage.errors import InvalidRecord, RecordsRefused
+from storage.log.validator import needs_decompression
 
 FIRST_VERSION_WITH_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 10
@@ -136,21 +135,18 @@ class ProduceApi:
         attributes = _attributes(records)
         if attributes & TRANSACTIONAL_BIT:
             return _failed(index, ErrorCode.INVALID_TXN_STATE)
-        if attributes & CODEC_MASK and len(records) > INLINE_COMPRESSED_BYTES:
-            result = await self._append_compressed(partition, bytearray(records), acks, context.api_version)
-        else:
-            result = partition.append(records, acks=acks, request_version=context.api_version)
+        version = context.api_version
+        validated = None
+        if len(records) > INLINE_COMPRESSED_BYTES and needs_decompression(records, partition.log.config):
+            records = memoryview(bytearray(records))
+            validated = await self._pools.cpu(partition.validation(records, version))
+        result = partition.append(records, acks=acks, request_version=version, validated=validated)
         return PartitionProduceResponse(
             index=index,
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,
         )
-
-    async def _append_compressed(self, partition: Partition, records: bytearray, acks: int, version: int) -> Any:
-        """Unpack and check beside the loop, then append on it."""
-        validate = partition.prepare_append(memoryview(records), acks=acks, request_version=version)
-        return partition.append_validated(await self._pools.cpu(validate))
 
     def _failure(
         self, topic: str | None, index: int, failure: Exception, context: RequestContext

@@ -21,8 +21,11 @@ ConfigFor = Callable[[str, ClusterImage], LogConfig]
 class PartitionManager:
     """Hosts partitions; a publisher of the metadata tells it what there is."""
 
-    def __init__(self, logs: LogManager, node_id: int, config_for: ConfigFor) -> None:
+    def __init__(
+        self, logs: LogManager, node_id: int, config_for: ConfigFor, now_ms: Callable[[], int]
+    ) -> None:
         self._logs = logs
+        self._now_ms = now_ms
         self._node_id = node_id
         self._config_for = config_for
         self._hosted: dict[tuple[str, int], Partition] = {}
@@ -104,7 +107,7 @@ class PartitionManager:
             return None
         self._offline.discard(tp)
         log.config = config
-        return Partition(tp, log, self._node_id)
+        return Partition(tp, log, self._node_id, self._now_ms)
 
     def _delete(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):

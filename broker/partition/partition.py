@@ -6,11 +6,15 @@ the high watermark follows the log end as soon as an append has returned (broker
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from broker.partition.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
 from storage.log.append import AppendResult
 from storage.log.partition_log import PartitionLog
+from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, validate
 from storage.types import AppendOrigin, TopicPartition
 
 READ_UNCOMMITTED = 0
@@ -23,6 +27,7 @@ class Partition:
 
     __slots__ = (
         "_node_id",
+        "_now_ms",
         "appended_bytes",
         "appended_records",
         "is_deleted",
@@ -34,10 +39,11 @@ class Partition:
         "waiters",
     )
 
-    def __init__(self, tp: TopicPartition, log: PartitionLog, node_id: int) -> None:
+    def __init__(self, tp: TopicPartition, log: PartitionLog, node_id: int, now_ms: Callable[[], int]) -> None:
         self.tp = tp
         self.log = log
         self._node_id = node_id
+        self._now_ms = now_ms
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
@@ -84,9 +90,10 @@ class Partition:
         *,
         acks: int = ACKS_ALL,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-        request_version: int = 99,
+        request_version: int = LATEST_REQUEST_VERSION,
+        validated: ValidatedBatch | None = None,
     ) -> AppendResult:
-        """Append one batch as leader and let waiting readers know.
+        """Append one batch as leader and let waiting readers know. `validated`: see `validation`.
 
         Raises: NotLeader, NotEnoughReplicas, storage.errors. Blocking: a write into the page cache.
         """
@@ -98,12 +105,29 @@ class Partition:
                 f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
                 f"min.isr requirement of {log.config.min_insync_replicas} for partition {self.tp}"
             )
-        result = log.append(records, leader_epoch=self.leader_epoch, origin=origin, request_version=request_version)
+        result = log.append(
+            records,
+            leader_epoch=self.leader_epoch,
+            origin=origin,
+            request_version=request_version,
+            validated=validated,
+        )
         if not result.is_duplicate:
             self.appended_bytes += len(records)
             self.appended_records += result.last_offset - result.base_offset + 1
             self._advance()
         return result
+
+    def validation(self, records: memoryview, request_version: int) -> Callable[[], ValidatedBatch]:
+        """Give the check of a produced batch as a call that shares no state, so that it may run beside the loop."""
+        return partial(
+            validate,
+            records,
+            config=self.log.config,
+            now_ms=self._now_ms(),
+            origin=AppendOrigin.CLIENT,
+            request_version=request_version,
+        )
 
     def _advance(self) -> None:
         log = self.log

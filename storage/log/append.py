@@ -103,7 +103,13 @@ class LogAppender:
         self._flushes = False
 
     def append(
-        self, records: Buffer, *, leader_epoch: int, origin: AppendOrigin, request_version: int
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        origin: AppendOrigin,
+        request_version: int,
+        validated: ValidatedBatch | None = None,
     ) -> AppendResult:
         """Append one batch as leader, wholly or not at all.
 
@@ -112,9 +118,11 @@ class LogAppender:
         state = self._state
         config = state.config
         now_ms = state.clock.now_ms()
-        header, rewritten = validate(
-            records, config=config, now_ms=now_ms, origin=origin, request_version=request_version
-        )
+        if validated is None:
+            validated = validate(
+                records, config=config, now_ms=now_ms, origin=origin, request_version=request_version
+            )
+        header, rewritten = validated
         batch = records if rewritten is None else rewritten
         size = len(batch)
         if size > config.segment_bytes:

@@ -31,7 +31,7 @@ from storage.log.loader import LoadParameters, load
 from storage.log.reader import FetchSlice, LogReader, TimestampOffset
 from storage.log.state import LogState
 from storage.log.truncation import truncate_fully, truncate_to
-from storage.log.validator import LATEST_REQUEST_VERSION
+from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
@@ -181,8 +181,11 @@ class PartitionLog:
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         request_version: int = LATEST_REQUEST_VERSION,
+        validated: ValidatedBatch | None = None,
     ) -> AppendResult:
         """Append what one writer sent, wholly or not at all; a writable buffer is stamped in place.
+
+        `validated` is what `validate` said of these records when it was run elsewhere, beforehand.
 
         Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; disk when flush settings say so.
         """
@@ -191,7 +194,7 @@ class PartitionLog:
         if origin is _REPLICATION or (origin is _RAFT and _first_batch_size(records) != len(records)):
             return self._appender.append_set(records, leader_epoch=leader_epoch, origin=origin)
         return self._appender.append(
-            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version
+            records, leader_epoch=leader_epoch, origin=origin, request_version=request_version, validated=validated
         )
 
     def advance_high_watermark(self, offset: int) -> bool:
