@@ -1,8 +1,9 @@
 """How stored messages are wrapped in the keys and values of records.
 
 Coordinator logs (`__consumer_offsets`, `__transaction_state`): a key is the int16 record type and the key message in
-version 0, a value is its int16 version and the value message. `__cluster_metadata`: a value is the frame version (uvarint
-1), the record type and its version (uvarints) and the message. Source: CoordinatorRecordSerde, MetadataRecordSerde.
+version 0, a value is its int16 version and the value message. `__cluster_metadata`: a value is the frame version
+(uvarint 1), the record type and its version (uvarints) and the message. Source: CoordinatorRecordSerde,
+MetadataRecordSerde.
 """
 
 from collections.abc import Iterable, Mapping
