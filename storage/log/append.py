@@ -33,7 +33,7 @@ from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, RecordLis
 from storage.log.flush import flush_now
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
-from storage.log.validator import validate
+from storage.log.validator import ValidatedBatch, validate
 from storage.producers.entry import BatchMetadata
 from storage.producers.snapshot import take_snapshot
 from storage.segment.segment import MAX_RELATIVE_OFFSET, Segment

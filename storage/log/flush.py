@@ -13,15 +13,22 @@ from storage.log.state import LogState
 
 
 class FlushPlan:
-    """Files to sync so that everything below target_offset is durable."""
+    """Files to sync so that everything below target_offset is durable.
 
-    __slots__ = ("_directory", "_files", "_fs", "target_offset")
+    The active segment's open files are pinned. Sealed ones are named and opened by run() one at a time, so that a plan
+    over a thousand of them holds no thousand descriptors; one that was removed meanwhile needs no sync.
+    """
 
-    def __init__(self, fs: FileSystem, files: list[File], directory: str | None, target_offset: int) -> None:
+    __slots__ = ("_directory", "_files", "_fs", "_sealed", "target_offset")
+
+    def __init__(
+        self, fs: FileSystem, files: list[File], sealed: list[str], directory: str | None, target_offset: int
+    ) -> None:
         for file in files:
             file.pin()
         self._fs = fs
         self._files = files
+        self._sealed = sealed
         self._directory = directory
         self.target_offset = target_offset
 
@@ -29,6 +36,8 @@ class FlushPlan:
         """Sync data first, then names. Raises: StorageFailure. Blocking: disk; any thread."""
         path: str | None = None
         try:
+            for path in self._sealed:
+                self._sync_sealed(path)
             for file in self._files:
                 path = file.path
                 file.sync()
@@ -37,6 +46,16 @@ class FlushPlan:
                 self._fs.sync_dir(self._directory)
         except OSError as error:
             raise StorageFailure(f"cannot flush: {error}", path) from error
+
+    def _sync_sealed(self, path: str) -> None:
+        try:
+            file = self._fs.open(path)
+        except FileNotFoundError:
+            return
+        try:
+            file.sync()
+        finally:
+            file.close()
 
     @property
     def has_names(self) -> bool:
@@ -58,14 +77,17 @@ def plan_flush(state: LogState) -> FlushPlan | None:
     start, target = state.offsets.recovery_point, state.offsets.log_end_offset
     if start >= target and not state.has_new_names:
         return None
+    files: list[File] = []
+    sealed: list[str] = []
     try:
-        files: list[File] = []
         for segment in state.segments.overlapping(start, target):
-            files += segment.open_files()
-            state.segments.note_use(segment)
-        plan = FlushPlan(state.fs, files, state.path if state.has_new_names else None, target)
+            if segment.is_active:
+                files = segment.open_files()
+            else:
+                sealed += segment.file_paths()
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
+    plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target)
     state.has_new_names = False  # what is created from now on belongs to the next plan
     return plan
 

@@ -357,20 +357,14 @@ class Segment:
         return self.log.size
 
     def open_files(self) -> list[File]:
-        """Return the files that a flush must sync; a sealed segment's are opened for it."""
+        """Return the open files of an active segment that a flush must sync."""
         files = [self.log.open()]
-        for index in (self.offset_index.file, self.time_index.file):
-            if index.count:
-                index.entries(0, 1)
-                file = index.file()
-                assert file is not None
-                files.append(file)
-        if self.txn_index.size:
-            self.txn_index.entries()
-            file = self.txn_index.file()
-            assert file is not None
-            files.append(file)
-        return files
+        indexes = (self.offset_index.file.file(), self.time_index.file.file(), self.txn_index.file())
+        return files + [file for file in indexes if file is not None]
+
+    def file_paths(self) -> list[str]:
+        """Return the paths of the files that a flush of a sealed segment must sync; some may not exist."""
+        return [self._path(kind) for kind in SEGMENT_SUFFIXES]
 
     def release_files(self) -> None:
         """Give back the descriptors; the next use opens the files again."""

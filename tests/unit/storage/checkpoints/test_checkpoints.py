@@ -17,7 +17,8 @@ def test_offsets_are_written_as_kafka_writes_them(fs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"garbage", b"9\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na x 1\n", b"0\n", b"0\nx\n", b"\xff\xfe"]
+    "content",
+    [b"garbage", b"9\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na x 1\n", b"0\n", b"0\nx\n", b"\xff\xfe"],
 )
 def test_malformed_checkpoints_are_refused(fs, tmp_path, content):
     path = tmp_path / "c"

@@ -100,9 +100,13 @@ def test_recovery_cuts_at_the_first_bad_byte(fs, tmp_path, damage):
     elif damage == "flip":
         data[-1] ^= 1
     else:
-        data[last + 8 : last + 12] = {"huge": b"\x7f\xff\xff\xff", "zero-length": bytes(4), "negative": b"\xff" * 4}[damage]
+        data[last + 8 : last + 12] = {"huge": b"\x7f\xff\xff\xff", "zero-length": bytes(4), "negative": b"\xff" * 4}[
+            damage
+        ]
     path.write_bytes(data)
-    again = Segment(fs, str(tmp_path), 0, LogConfig(index_interval_bytes=300), created_ms=0, jitter_ms=0, log_size=len(data))
+    again = Segment(
+        fs, str(tmp_path), 0, LogConfig(index_interval_bytes=300), created_ms=0, jitter_ms=0, log_size=len(data)
+    )
     seen = []
     assert again.recover(lambda header, batch: seen.append(header.base_offset)) > 0
     assert seen == list(range(expected))

@@ -1,0 +1,218 @@
+import os
+
+import pytest
+
+from config.views import LogConfig
+from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
+from storage.dirs.manager import LogManager
+from storage.errors import DirLocked, StorageFailure
+from storage.types import TopicPartition
+from tests.sim.logs import append
+
+CONFIG = LogConfig()
+TOPIC_ID = bytes(range(16))
+
+
+@pytest.fixture
+def manager_of(fs, clock, rng):
+    """Start a manager over directories; every call is a start of the broker."""
+    started = []
+
+    def start(*paths, load=True) -> LogManager:
+        manager = LogManager(fs, clock, rng, [str(path) for path in paths])
+        started.append(manager)
+        manager.open_dirs(1)
+        if load:
+            manager.load_all(lambda tp, topic_id: CONFIG)
+        return manager
+
+    yield start
+    for manager in started:
+        manager.close(clean=False)
+
+
+def kill(manager: LogManager) -> None:
+    manager.close(clean=False)
+
+
+def test_a_fresh_directory_is_formatted_and_found_again(manager_of, tmp_path):
+    manager = manager_of(tmp_path / "deep" / "a")
+    first = manager.dirs[0].properties
+    assert len(first.cluster_id) == 22
+    assert first.node_id == 1
+    manager.close()
+    assert (tmp_path / "deep/a/.kafka_cleanshutdown").exists()
+    again = manager_of(tmp_path / "deep/a")
+    assert again.dirs[0].properties == first
+    assert again.dirs[0].was_clean
+    assert not (tmp_path / "deep/a/.kafka_cleanshutdown").exists()
+    kill(again)
+    assert not manager_of(tmp_path / "deep/a").dirs[0].was_clean
+
+
+def test_logs_survive_clean_and_unclean_stops(manager_of, tmp_path):
+    tp = TopicPartition("my.topic-1", 3)
+    manager = manager_of(tmp_path)
+    log = manager.create(tp, TOPIC_ID, CONFIG)
+    append(log, 5)
+    log.increment_log_start_offset(2)
+    manager.close()
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nmy.topic-1 3 5\n"
+    assert (tmp_path / "log-start-offset-checkpoint").read_bytes() == b"0\n1\nmy.topic-1 3 2\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_bytes() == b"0\n1\nmy.topic-1 3 5\n"
+    manager = manager_of(tmp_path)
+    log = manager.logs[tp]
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.recovery_point) == (2, 5, 5, 5)
+    assert log.topic_id == TOPIC_ID
+    append(log)
+    kill(manager)
+    log = manager_of(tmp_path).logs[tp]
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.recovery_point) == (2, 5, 6, 5)
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset", "log-start-offset", "replication-offset", "cleaner-offset"])
+@pytest.mark.parametrize("content", [b"", b"garbage", b"9\n1\nt 0 3\n", b"0\n7\nt 0 3\n", b"0\n1\ngone 0 3\n"])
+def test_damaged_checkpoints_cost_no_records(manager_of, tmp_path, name, content):
+    tp = TopicPartition("t", 0)
+    manager = manager_of(tmp_path)
+    append(manager.create(tp, TOPIC_ID, CONFIG), 5)
+    manager.close()
+    (tmp_path / f"{name}-checkpoint").write_bytes(content)
+    manager = manager_of(tmp_path)
+    log = manager.logs[tp]
+    assert (log.log_start_offset, log.log_end_offset) == (0, 5)
+    manager.close()
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 5\n"
+
+
+def test_a_locked_directory_is_named_and_a_stale_lock_file_means_nothing(manager_of, tmp_path):
+    manager = manager_of(tmp_path)
+    with pytest.raises(DirLocked, match=str(tmp_path)):
+        manager_of(tmp_path)
+    kill(manager)
+    assert (tmp_path / ".lock").exists()
+    assert manager_of(tmp_path).dirs[0].is_online
+
+
+def test_spellings_of_one_directory_are_one(manager_of, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    manager = manager_of(f"{tmp_path}/A/", "./B")
+    assert [log_dir.path for log_dir in manager.dirs] == [f"{tmp_path}/A", f"{tmp_path}/B"]
+    for partition in range(4):
+        append(manager.create(TopicPartition("t", partition), TOPIC_ID, CONFIG))
+    assert {len(os.listdir(tmp_path / name)) for name in "AB"} == {4}
+    manager.close()
+    manager = manager_of(f"{tmp_path}/A", f"{tmp_path}/B")
+    assert len(manager.logs) == 4
+    kill(manager)
+    with pytest.raises(InconsistentDirs, match="twice"):
+        manager_of(f"{tmp_path}/A", f"{tmp_path}/A/")
+
+
+def test_foreign_entries_are_left_alone(manager_of, tmp_path):
+    for name in ("lost+found", "other", ".snapshot", "a_b", "x-y", "t-01"):
+        (tmp_path / name).mkdir(mode=0o700)
+    for name in ("README", "x.log"):
+        (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / "dangling").symlink_to("/nonexistent")
+    before = sorted(os.listdir(tmp_path))
+    manager = manager_of(tmp_path)
+    assert manager.logs == {}
+    manager.create(TopicPartition("t", 0), TOPIC_ID, CONFIG)
+    manager.delete(TopicPartition("t", 0))
+    manager.purge_deleted(1 << 60)
+    manager.close()
+    assert set(before) <= set(os.listdir(tmp_path))
+
+
+def test_a_deleted_log_is_renamed_at_once_and_unlinked_after_the_delay(manager_of, tmp_path, clock):
+    tp = TopicPartition("t", 0)
+    manager = manager_of(tmp_path)
+    log = manager.create(tp, TOPIC_ID, CONFIG)
+    append(log)
+    found = log.read(0, max_bytes=1000, bound=1, min_one_batch=True)
+    manager.delete(tp, delay_ms=60_000)
+    assert tp not in manager.logs
+    (name,) = [name for name in os.listdir(tmp_path) if name.startswith("t-0")]
+    assert name.endswith("-delete")
+    manager.purge_deleted(clock.now + 59_999)
+    assert (tmp_path / name).exists()
+    assert manager.purge_deleted(clock.now + 60_000) == 1
+    assert not (tmp_path / name).exists()
+    assert len(found.region.read()) == found.size
+    found.region.release()
+    assert manager.create(tp, TOPIC_ID, CONFIG).log_end_offset == 0
+
+
+def test_deletions_left_by_a_crash_are_finished(manager_of, tmp_path):
+    leftover = tmp_path / f"my.topic-1-0.{'0a' * 16}-delete"
+    leftover.mkdir()
+    (leftover / "00000000000000000000.log").write_bytes(b"")
+    manager = manager_of(tmp_path)
+    assert manager.logs == {}
+    manager.purge_deleted(1 << 60)
+    assert not leftover.exists()
+
+
+def test_stray_logs_are_kept_aside(manager_of, tmp_path):
+    tp = TopicPartition("t", 0)
+    manager = manager_of(tmp_path)
+    append(manager.create(tp, TOPIC_ID, CONFIG))
+    manager.set_stray(tp)
+    manager.close()
+    manager = manager_of(tmp_path)
+    assert manager.logs == {}
+    assert [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
+
+
+def test_the_metadata_log_is_not_a_data_log(manager_of, tmp_path):
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    assert manager_of(tmp_path).logs == {}
+
+
+def test_one_partition_in_two_directories_is_refused(manager_of, tmp_path):
+    for name in "AB":
+        (tmp_path / name / "t-0").mkdir(parents=True)
+    with pytest.raises(DuplicateLog, match="t-0"):
+        manager_of(tmp_path / "A", tmp_path / "B")
+
+
+def test_identities_must_agree(manager_of, tmp_path):
+    kill(manager_of(tmp_path / "A"))
+    kill(manager_of(tmp_path / "B"))
+    with pytest.raises(InconsistentDirs, match="belongs to cluster"):
+        manager_of(tmp_path / "A", tmp_path / "B")
+    (tmp_path / "C").mkdir()
+    (tmp_path / "C/meta.properties").write_bytes((tmp_path / "A/meta.properties").read_bytes())
+    with pytest.raises(InconsistentDirs, match=r"directory\.id"):
+        manager_of(tmp_path / "A", tmp_path / "C")
+    (tmp_path / "C/meta.properties").write_bytes(b"version=0\nbroker.id=7\ncluster.id=x\n")
+    with pytest.raises(InconsistentDirs, match=r"node\.id 7"):
+        manager_of(tmp_path / "C")
+
+
+def test_a_file_in_place_of_a_directory_is_offline_and_the_others_serve(manager_of, tmp_path):
+    (tmp_path / "F").write_bytes(b"")
+    with pytest.raises(NoUsableDir):
+        manager_of(tmp_path / "F")
+    manager = manager_of(tmp_path / "F", tmp_path / "A")
+    assert [log_dir.is_online for log_dir in manager.dirs] == [False, True]
+    assert manager.create(TopicPartition("t", 0), TOPIC_ID, CONFIG).path == str(tmp_path / "A" / "t-0")
+
+
+def test_new_logs_go_where_there_are_fewest(manager_of, tmp_path):
+    manager = manager_of(tmp_path / "A", tmp_path / "B")
+    paths = [manager.create(TopicPartition("t", n), TOPIC_ID, CONFIG).path for n in range(3)]
+    assert [os.path.basename(os.path.dirname(path)) for path in paths] == ["A", "B", "A"]
+
+
+def test_a_failed_directory_loses_its_logs_and_gets_no_marker(manager_of, tmp_path):
+    manager = manager_of(tmp_path / "A", tmp_path / "B")
+    for partition in range(2):
+        append(manager.create(TopicPartition("t", partition), TOPIC_ID, CONFIG))
+    failed = manager.dir_at(str(tmp_path / "A" / "t-0" / "x.log"))
+    assert manager.fail_dir(failed, StorageFailure("EIO", failed.path)) == [TopicPartition("t", 0)]
+    assert list(manager.logs) == [TopicPartition("t", 1)]
+    manager.close()
+    assert not (tmp_path / "A/.kafka_cleanshutdown").exists()
+    assert (tmp_path / "B/.kafka_cleanshutdown").exists()

@@ -1,0 +1,19 @@
+from collections.abc import Callable
+
+import pytest
+
+from config.views import LogConfig
+from storage.log.partition_log import PartitionLog
+from tests.sim.logs import TP
+
+
+@pytest.fixture
+def open_log(fs, clock, rng, tmp_path) -> Callable[..., PartitionLog]:
+    """Open the one log of the test; every call is a restart."""
+
+    def opener(*, clean: bool = False, **options) -> PartitionLog:
+        names = {"recovery_point", "log_start_offset", "high_watermark", "topic_id", "stats"}
+        given = {name: options.pop(name) for name in names & options.keys()}
+        return PartitionLog.open(fs, clock, rng, str(tmp_path / "t-0"), TP, LogConfig(**options), clean=clean, **given)
+
+    return opener

@@ -1,0 +1,244 @@
+import os
+
+import pytest
+
+from config.views import LogConfig
+from protocol.records.batch import check_crc, parse_header
+from storage.env.clock import SeededRng
+from storage.errors import (
+    InvalidRecord,
+    LogClosed,
+    OutOfOrderSequence,
+    RecordListTooLarge,
+    RecordTooLarge,
+    StorageFailure,
+)
+from storage.log.state import segment_jitter_ms
+from storage.types import AppendOrigin
+from tests.sim.logs import NOW, append, append_marker, batch, batches_of, file_names, offsets_of, read_all
+
+SIZE = len(batch())
+
+
+def bases(log) -> list[int]:
+    return [int(name[:-4]) for name in file_names(log) if name.endswith(".log")]
+
+
+def test_a_batch_is_stamped_with_offset_and_epoch_and_keeps_its_crc(open_log):
+    log = open_log()
+    log.assign_epoch(7)
+    append(log, 3, epoch=7)
+    result = append(log, 2, epoch=7)
+    assert (result.base_offset, result.last_offset, result.log_append_time_ms, result.is_duplicate) == (3, 4, -1, False)
+    data = read_all(log)
+    first, second = batches_of(data)
+    assert (first.base_offset, second.base_offset, second.partition_leader_epoch) == (0, 3, 7)
+    assert check_crc(data, first.size_bytes, second)
+    assert log.epoch_entries() == [(7, 0)]
+
+
+def test_read_only_and_writable_buffers_are_stored_alike(open_log, tmp_path):
+    log = open_log()
+    source = bytes(batch())
+    for buffer in (source, bytearray(source), memoryview(source), memoryview(bytearray(source))):
+        log.append(buffer, leader_epoch=0)
+    stored = (tmp_path / "t-0" / "00000000000000000000.log").read_bytes()
+    assert [h.base_offset for h in batches_of(stored)] == [0, 1, 2, 3]
+    assert source == bytes(batch())
+
+
+def test_equal_to_the_segment_size_does_not_roll_and_one_byte_more_does(open_log):
+    log = open_log(segment_bytes=2 * SIZE)
+    append(log)
+    append(log)
+    assert bases(log) == [0]
+    append(log)
+    assert bases(log) == [0, 2]
+    assert offsets_of(log) == [0, 1, 2]
+
+
+def test_a_batch_larger_than_a_segment_changes_nothing(open_log):
+    log = open_log(segment_bytes=SIZE)
+    append(log)
+    with pytest.raises(RecordListTooLarge):
+        append(log, 2)
+    assert log.log_end_offset == 1
+    assert bases(log) == [0]
+
+
+def test_a_refused_batch_changes_nothing(open_log):
+    log = open_log(max_message_bytes=SIZE)
+    with pytest.raises(RecordTooLarge):
+        append(log, 2)
+    assert (log.log_end_offset, log.size_bytes) == (0, 0)
+
+
+def test_time_rolls_by_the_clock_of_the_messages(open_log):
+    log = open_log(segment_ms=1000, message_timestamp_after_max_ms=10**12)
+    append(log, timestamp=NOW)
+    append(log, timestamp=NOW + 1000)
+    assert bases(log) == [0]
+    append(log, timestamp=NOW + 1001)
+    assert bases(log) == [0, 2]
+    append(log, timestamp=NOW - 5000)
+    assert bases(log) == [0, 2]
+
+
+def test_the_first_timestamp_is_found_again_after_a_restart(open_log):
+    log = open_log(segment_ms=1000, message_timestamp_after_max_ms=10**12)
+    append(log, timestamp=NOW)
+    log.close()
+    log = open_log(segment_ms=1000, message_timestamp_after_max_ms=10**12, clean=True)
+    append(log, timestamp=NOW + 1001)
+    assert bases(log) == [0, 1]
+
+
+def test_batches_without_timestamp_roll_by_the_wall_clock_and_idle_logs_do_not(open_log, clock):
+    log = open_log(segment_ms=1000)
+    append(log, timestamp=-2, value=b"x")  # both records' timestamps would be -2: none of them counts
+    clock.now += 1000
+    append(log, timestamp=-1)
+    assert bases(log) == [0]
+    clock.now += 1
+    assert bases(log) == [0]
+    append(log, timestamp=-1)
+    assert bases(log) == [0, 2]
+
+
+def test_a_full_index_rolls(open_log):
+    log = open_log(segment_index_bytes=24, index_interval_bytes=0)
+    for n in range(4):
+        append(log, timestamp=NOW + n)
+    assert bases(log) == [0, 2]
+    path = os.path.join(log.path, "00000000000000000000.index")
+    assert os.path.getsize(path) == 8
+    assert os.path.getsize(os.path.join(log.path, "00000000000000000000.timeindex")) == 12
+
+
+def test_roll_leaves_a_snapshot_and_trimmed_indexes(open_log):
+    log = open_log()
+    append(log, 5, producer_id=1, producer_epoch=0, base_sequence=0)
+    log.roll()
+    log.roll()
+    assert file_names(log) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000005.index",
+        "00000000000000000005.log",
+        "00000000000000000005.snapshot",
+        "00000000000000000005.timeindex",
+        "leader-epoch-checkpoint",
+    ]
+    assert os.path.getsize(os.path.join(log.path, "00000000000000000000.index")) == 0
+    assert os.path.getsize(os.path.join(log.path, "00000000000000000000.timeindex")) == 12
+    assert os.path.getsize(os.path.join(log.path, "00000000000000000005.index")) == 10485760
+
+
+def test_jitter_lies_in_its_range():
+    rng = SeededRng(3)
+    samples = [segment_jitter_ms(LogConfig(segment_ms=1000, segment_jitter_ms=5000), rng) for _ in range(10_000)]
+    assert min(samples) >= 0
+    assert max(samples) < 1000
+    assert len(set(samples)) > 500
+    assert segment_jitter_ms(LogConfig(), rng) == 0
+
+
+def test_duplicates_answer_with_their_first_offsets_also_after_a_restart(open_log):
+    log = open_log()
+    append(log)
+    for sequence in range(0, 15, 5):
+        append(log, 5, producer_id=9, producer_epoch=0, base_sequence=sequence)
+    for _ in range(2):
+        again = append(log, 5, producer_id=9, producer_epoch=0, base_sequence=10)
+        assert (again.base_offset, again.last_offset, again.is_duplicate) == (11, 15, True)
+        assert log.log_end_offset == 16
+        with pytest.raises(OutOfOrderSequence):
+            append(log, 5, producer_id=9, producer_epoch=0, base_sequence=30)
+        log.close()
+        log = open_log(clean=True)
+        log.advance_high_watermark(log.log_end_offset)
+    assert append(log, 5, producer_id=9, producer_epoch=0, base_sequence=15).base_offset == 16
+
+
+def test_a_write_that_fails_midway_is_undone(open_log, monkeypatch):
+    log = open_log()
+    append(log, 2)
+    file = log._state.segments.active.log.file
+
+    class Torn:
+        def __getattr__(self, name):
+            return getattr(file, name)
+
+        def write_at(self, data, position):
+            file.write_at(data[: len(data) // 2], position)
+            raise OSError(28, "No space left on device")
+
+    log._state.segments.active.log.file = Torn()
+    with pytest.raises(StorageFailure):
+        append(log)
+    assert file.size() == len(batch(2))
+    log._state.segments.active.log.file = file
+    assert append(log).base_offset == 2
+    assert offsets_of(log) == [0, 2]
+
+
+def test_transactions_hold_the_stable_offset_and_aborted_ones_are_listed(open_log):
+    log = open_log()
+    append(log)
+    fields = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
+    append(log, 2, base_sequence=0, **fields)
+    assert (log.last_stable_offset, log.high_watermark) == (1, 3)
+    append(log)
+    append_marker(log, 5, is_abort=True)
+    assert log.last_stable_offset == log.high_watermark == 5
+    append(log, 1, base_sequence=2, **fields)
+    append_marker(log, 5, is_abort=False)
+    assert log.aborted_transactions(0, 10) == [(5, 1)]
+    assert log.aborted_transactions(5, 10) == []
+    assert log.aborted_transactions(0, 1) == []
+    log.close()
+    again = open_log(clean=True)
+    assert again.aborted_transactions(0, 10) == [(5, 1)]
+
+
+def test_replicated_batches_keep_offsets_and_epochs(open_log):
+    leader = batch(2, base_offset=10, leader_epoch=3) + batch(3, base_offset=20, leader_epoch=4)
+    log = open_log()
+    result = log.append(bytes(leader + leader[:30]), leader_epoch=9, origin=AppendOrigin.REPLICATION)
+    log.advance_high_watermark(23)
+    assert (result.base_offset, result.last_offset, log.log_end_offset) == (10, 22, 23)
+    assert log.epoch_entries() == [(3, 10), (4, 20)]
+    assert offsets_of(log, start=0) == [10, 20]
+    with pytest.raises(InvalidRecord):
+        log.append(bytes(leader), leader_epoch=9, origin=AppendOrigin.REPLICATION)
+
+
+def test_the_metadata_log_may_append_several_batches_at_once(open_log):
+    log = open_log()
+    result = log.append(bytes(batch(2) + batch(3)), leader_epoch=2, origin=AppendOrigin.RAFT)
+    assert (result.base_offset, result.last_offset) == (0, 4)
+    log.advance_high_watermark(5)
+    assert [parse_header(read_all(log)).partition_leader_epoch, offsets_of(log)] == [2, [0, 2]]
+
+
+def test_flush_settings_sync_at_once(open_log):
+    log = open_log(flush_messages=3)
+    append(log)
+    append(log)
+    assert log.recovery_point == 0
+    append(log)
+    assert log.recovery_point == 3
+    log.close()
+    log = open_log(flush_on_append=True, clean=True)
+    append(log)
+    assert log.recovery_point == 4
+
+
+def test_a_closed_log_refuses(open_log):
+    log = open_log()
+    log.close()
+    with pytest.raises(LogClosed):
+        append(log)
+    with pytest.raises(LogClosed):
+        log.read(0, max_bytes=1, bound=0, min_one_batch=True)
