@@ -6,7 +6,6 @@ The API layer translates every request version into these values, so the state m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode
@@ -17,8 +16,7 @@ Protocols = tuple[tuple[str, bytes], ...]
 NO_GENERATION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRequest:
+class JoinRequest(NamedTuple):
     """A member asks for a place in the next generation."""
 
     group_id: str
@@ -58,8 +56,7 @@ class JoinResult(NamedTuple):
     members: tuple[JoinedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(NamedTuple):
     """A member asks for its assignment; the leader brings everyone's."""
 
     group_id: str

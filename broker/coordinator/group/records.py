@@ -8,7 +8,6 @@ Source: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.coordinator.group.classic_group import ClassicGroup
@@ -46,8 +45,7 @@ class OffsetKey(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """One committed offset as it is kept; `record_offset` is where it stands in the log, -1 before it is written."""
 
     offset: int

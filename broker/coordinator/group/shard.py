@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
 from broker.coordinator.group.classic import ClassicGroups
@@ -46,8 +46,7 @@ logger = logging.getLogger(__name__)
 NO_RETENTION_TIME = -1
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetEntry:
+class OffsetEntry(NamedTuple):
     """One partition's part of a commit."""
 
     topic: str
@@ -58,8 +57,7 @@ class OffsetEntry:
     metadata: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRequest:
+class CommitRequest(NamedTuple):
     """A commit of offsets of partitions that exist."""
 
     group_id: str

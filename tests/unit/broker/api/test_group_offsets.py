@@ -58,7 +58,7 @@ async def fetch(
     group_id: str = "g",
     require_stable: bool = False,
 ) -> tuple[int, list[tuple[str, list[tuple[int, int, int, str, int]]]]]:
-    """Fetch in whatever form the version has; (group error, [(topic, [(partition, offset, epoch, metadata, error)])])."""
+    """Fetch in the form the version has: group error, topics with (partition, offset, epoch, metadata, error)."""
     if version < 8:
         named = None
         if topics is not None:
