@@ -36,6 +36,7 @@ from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
+from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step
 from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
 from broker.metadata.controller.run import Controller, SnapshotRules
@@ -45,7 +46,6 @@ from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metrics.collectors import BrokerCollector, Source
 from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
-from broker.metrics.sources import Watched, broker_sources
 from broker.net.listener import Listeners
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
@@ -54,7 +54,7 @@ from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.version import VERSION
 from config.build import broker_config, group_config, log_manager_config, network_config
-from config.dynamic import describe_topic, validate_topic_configs
+from config.dynamic import describe_topic
 from config.resolve import Resolver
 from config.views import ListenerConfig, LogConfig, log_config
 from protocol.api_keys import ApiKey
@@ -110,9 +110,7 @@ class Broker:
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
         )
-        self._partitions = PartitionManager(
-            self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms
-        )
+        self._partitions = PartitionManager(self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms)
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
@@ -173,7 +171,8 @@ class Broker:
             async with asyncio.timeout(self._config.shutdown_timeout_ms / 1000):
                 clean = await self.lifecycle.stop()
         except TimeoutError:
-            logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, self._config.shutdown_timeout_ms)
+            limit_ms = self._config.shutdown_timeout_ms
+            logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
             return 1
         logger.info("stopped clean=%s", clean)
         return 0 if clean else 1
@@ -277,9 +276,7 @@ class Broker:
                 broker_id=self._config.node_id,
                 incarnation_id=random_uuid(self._rng.random_bytes),
                 endpoints=tuple(
-                    EndpointImage(
-                        one.name, one.advertised_host, one.advertised_port, SECURITY_PROTOCOLS[one.protocol]
-                    )
+                    EndpointImage(one.name, one.advertised_host, one.advertised_port, SECURITY_PROTOCOLS[one.protocol])
                     for one in self._listeners_bound
                 ),
                 rack=self._config.rack,
@@ -403,9 +400,7 @@ class Broker:
 
 def run(resolver: Resolver) -> int:
     """Run a broker until it is asked to stop; the exit status."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout
-    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
 
     async def main() -> int:
         return await Broker(resolver).run()

@@ -48,7 +48,10 @@ class Dispatcher:
     def execute(
         self, frame: memoryview, connection: Connection
     ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]]]:
-        """Run one request: (True, pieces), or (False, coroutine) when it waits. Raises: ProtocolError, CloseConnection."""
+        """Run one request: (True, pieces), or (False, coroutine) when it waits.
+
+        Raises: ProtocolError, CloseConnection.
+        """
         started_ns = self._monotonic_ns()
         try:
             header, body_position = decode_request_header(frame)
@@ -124,5 +127,3 @@ def _framed(pieces: list[Any]) -> list[Any]:
         body = pieces[0]
         return [pack_size(len(body)) + body]
     return [pack_size(sum(map(len, pieces))), *pieces]
-
-

@@ -37,6 +37,7 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.errors import OffsetOutOfRange, StorageFailure
+from storage.segment.region import FileRegion
 
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 FIRST_VERSION_WITH_LEADERS = 12
@@ -177,6 +178,7 @@ class _Reading:
         "_isolation_level",
         "_max_bytes",
         "_min_bytes",
+        "_regions",
         "_wanted",
         "leader_ids",
         "partitions",
@@ -195,6 +197,7 @@ class _Reading:
         self._found_bytes = 0
         self._min_bytes = min(request.min_bytes, max_bytes)
         self._has_outcome = not wanted  # an error or divergence: nothing to wait for
+        self._regions: dict[Key, FileRegion] = {}  # what leaves with the answer; released here only if it does not
         self.results: dict[Key, PartitionData] = {}
         self.partitions: dict[Key, Partition | None] = {}
         self.leader_ids: set[int] = set()
@@ -212,10 +215,10 @@ class _Reading:
         """Read the partitions that have changed since."""
         for key, partition in self.partitions.items():
             if partition in changed:
-                before = self.results[key].records
-                if before:
+                before = self._regions.pop(key, None)
+                if before is not None:
                     self._found_bytes -= len(before)
-                    before.release()  # type: ignore[union-attr]
+                    before.release()
                 self.results[key] = self._read(key, self._wanted[key])
 
     def _read(self, key: Key, wanted: Wanted) -> PartitionData:
@@ -224,7 +227,7 @@ class _Reading:
             partition = self.partitions[key] = self._api.find(wanted, self._context.api_version)
             if partition.is_deleted:
                 raise UnknownPartition(str(partition.tp))
-            return self._read_log(wanted, partition)
+            return self._read_log(key, wanted, partition)
         except Exception as failure:
             self._has_outcome = True
             self.partitions.setdefault(key, None)
@@ -233,7 +236,7 @@ class _Reading:
                 self.leader_ids.add(data.current_leader.leader_id)
             return data
 
-    def _read_log(self, wanted: Wanted, partition: Partition) -> PartitionData:
+    def _read_log(self, key: Key, wanted: Wanted, partition: Partition) -> PartitionData:
         fetch = wanted.fetch
         partition.ensure_leader(fetch.current_leader_epoch)
         log = partition.log
@@ -262,7 +265,7 @@ class _Reading:
             min_one_batch=not self._found_bytes,
         )
         if found.region is not None:
-            data.records = found.region
+            data.records = self._regions[key] = found.region
             self._found_bytes += len(found.region)
         if self._isolation_level == READ_COMMITTED:
             data.aborted_transactions = [
@@ -275,6 +278,5 @@ class _Reading:
 
     def release(self) -> None:
         """Give back every region: the answer will not be sent."""
-        for data in self.results.values():
-            if data.records:
-                data.records.release()  # type: ignore[union-attr]
+        for region in self._regions.values():
+            region.release()

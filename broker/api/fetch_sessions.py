@@ -27,7 +27,7 @@ Key = tuple[str | bytes, int]
 class Wanted:
     """One partition a client wants, and what it was told of it last."""
 
-    __slots__ = ("fetch", "log_start_offset", "high_watermark", "had_error", "topic", "topic_id")
+    __slots__ = ("fetch", "had_error", "high_watermark", "log_start_offset", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: bytes, fetch: FetchPartition) -> None:
         self.topic = topic

@@ -130,7 +130,7 @@ class ProduceApi:
         if topic in self._internal_topics and context.client_id != INTERNAL_TOPICS_CLIENT_ID:
             return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         records = data.records
-        if records is None:
+        if not isinstance(records, memoryview):
             raise InvalidRecord("The request has no records for the partition")
         attributes = _attributes(records)
         if attributes & TRANSACTIONAL_BIT:
@@ -164,10 +164,15 @@ class ProduceApi:
         return answer
 
 
-def _attributes(records: memoryview | bytes | None) -> int:
+def _attributes(records: object) -> int:
     """Read the low attribute byte of the batch; 0 when there is no complete header (the log refuses that later)."""
-    return records[LOW_ATTRIBUTES_AT] if records is not None and len(records) >= HEADER_SIZE else 0
+    if not isinstance(records, memoryview) or len(records) < HEADER_SIZE:
+        return 0
+    low: int = records[LOW_ATTRIBUTES_AT]
+    return low
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
+    )

@@ -28,7 +28,9 @@ class Metric:
     labels: tuple[str, ...] = ()
 
 
-BROKER_STATE = Metric("kafka_server_kafkaserver_brokerstate", Kind.GAUGE, "1 starting, 2 recovering, 3 running, 6 stopping")
+BROKER_STATE = Metric(
+    "kafka_server_kafkaserver_brokerstate", Kind.GAUGE, "1 starting, 2 recovering, 3 running, 6 stopping"
+)
 REQUEST_SECONDS = Metric(
     "kafka_network_requestmetrics_totaltime_seconds",
     Kind.HISTOGRAM,
@@ -45,7 +47,7 @@ REQUEST_MALFORMED = Metric(
     "kafka_network_requestmetrics_malformed", Kind.COUNTER, "Requests that could not be decoded", ("request",)
 )
 REFUSED_FRAMES = Metric(
-    "odradek_network_refused_frames", Kind.COUNTER, "Frames with an unknown API, an unknown version or no legible header"
+    "odradek_network_refused_frames", Kind.COUNTER, "Frames of an unknown API or version, or without a legible header"
 )
 CONNECTIONS = Metric("kafka_server_socketservermetrics_connection_count", Kind.GAUGE, "Open client connections")
 CONNECTIONS_ACCEPTED = Metric(
@@ -71,9 +73,7 @@ LOG_SIZE = Metric("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments
 LOG_START_OFFSET = Metric("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", ("topic", "partition"))
 LOG_END_OFFSET = Metric("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
 LOG_SEGMENTS = Metric("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
-GROUPS = Metric(
-    "kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",)
-)
+GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
 RECOVERY_SECONDS = Metric(
     "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at the last start"
 )

@@ -20,7 +20,7 @@ class InternalLog:
         self._topic = topic
         self._partitions = partitions
 
-    async def append(self, partition: int, batch: bytes) -> int:
+    async def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch and give the offset after it; the high watermark has passed it.
 
         Raises: broker.partition.errors, storage.errors.

@@ -21,9 +21,7 @@ ConfigFor = Callable[[str, ClusterImage], LogConfig]
 class PartitionManager:
     """Hosts partitions; a publisher of the metadata tells it what there is."""
 
-    def __init__(
-        self, logs: LogManager, node_id: int, config_for: ConfigFor, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, logs: LogManager, node_id: int, config_for: ConfigFor, now_ms: Callable[[], int]) -> None:
         self._logs = logs
         self._now_ms = now_ms
         self._node_id = node_id

@@ -12,6 +12,7 @@ from functools import partial
 from broker.partition.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
+from storage.env.fs import Buffer
 from storage.log.append import AppendResult
 from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, validate
@@ -53,7 +54,7 @@ class Partition:
         self.appended_records = 0
 
     def __repr__(self) -> str:
-        return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, end={self.log.log_end_offset})"
+        return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, log={self.log!r})"
 
     @property
     def is_leader(self) -> bool:
@@ -86,7 +87,7 @@ class Partition:
 
     def append(
         self,
-        records: memoryview | bytes,
+        records: Buffer,
         *,
         acks: int = ACKS_ALL,
         origin: AppendOrigin = AppendOrigin.CLIENT,
@@ -118,7 +119,7 @@ class Partition:
             self._advance()
         return result
 
-    def validation(self, records: memoryview, request_version: int) -> Callable[[], ValidatedBatch]:
+    def validation(self, records: Buffer, request_version: int) -> Callable[[], ValidatedBatch]:
         """Give the check of a produced batch as a call that shares no state, so that it may run beside the loop."""
         return partial(
             validate,

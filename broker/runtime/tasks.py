@@ -71,12 +71,11 @@ def _resume(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any,
     """Give the task the future `work` already waits for, then whatever it waits for next."""
     while True:
         try:
-            value = yield awaited
-        except BaseException as failure:
-            step: Callable[[], Any] = lambda failure=failure: work.throw(failure)  # type: ignore[misc]
-        else:
-            step = lambda value=value: work.send(value)  # type: ignore[misc]
-        try:
-            awaited = step()
+            try:
+                value = yield awaited
+            except BaseException as failure:
+                awaited = work.throw(failure)
+            else:
+                awaited = work.send(value)
         except StopIteration as ended:
             return ended.value

@@ -1,71 +1,27 @@
-"""Which part of the broker each row of the catalog is read from."""
+"""What the broker exports: which of its parts each row of the metrics catalog is read from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from broker.api.fetch_sessions import FetchSessions
+from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
 from broker.metrics.collectors import Sample, Source, single
-
-
-class Phase(Protocol):
-    """Where the broker is between start and stop."""
-
-    current: str
-
-
-class Connections(Protocol):
-    """The open connections."""
-
-    connection_count: int
-    accepted_count: int
-
-
-class Log(Protocol):
-    """What is exported of a log."""
-
-    size_bytes: int
-    segment_count: int
-    log_start_offset: int
-    log_end_offset: int
-
-
-class HostedPartition(Protocol):
-    """What is exported of a partition."""
-
-    tp: tuple[str, int]
-    log: Log
-    appended_bytes: int
-    appended_records: int
-    is_leader: bool
-
-
-class Partitions(Protocol):
-    """The hosted partitions."""
-
-    offline_count: int
-
-    def __iter__(self) -> Iterator[HostedPartition]: ...
-    def __len__(self) -> int: ...
-
-
-class Sessions(Protocol):
-    """The fetch sessions."""
-
-    partition_count: int
-    evicted_count: int
-
-    def __len__(self) -> int: ...
+from broker.net.listener import Listeners
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+from storage.log.partition_log import PartitionLog
 
 
 class Watched(NamedTuple):
     """The parts that are read at a scrape."""
 
-    phase: Phase
-    connections: Connections
-    partitions: Partitions
-    sessions: Sessions
+    phase: Lifecycle
+    connections: Listeners
+    partitions: PartitionManager
+    sessions: FetchSessions
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -101,12 +57,12 @@ def broker_sources(
     yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
 
 
-def _per_topic(partitions: Iterable[HostedPartition], value: Callable[[HostedPartition], int]) -> Iterable[Sample]:
+def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:
     totals: dict[str, int] = {}
     for partition in partitions:
         totals[partition.tp[0]] = totals.get(partition.tp[0], 0) + value(partition)
     return (((topic,), total) for topic, total in totals.items())
 
 
-def _per_log(partitions: Iterable[HostedPartition], value: Callable[[Log], int]) -> Iterable[Sample]:
+def _per_log(partitions: Iterable[Partition], value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
     return (((partition.tp[0], str(partition.tp[1])), value(partition.log)) for partition in partitions)
