@@ -9,7 +9,8 @@
   where Kafka answers UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask again.
 - There is no authorizer: all operations are authorized, nothing is hidden.
 
-A listing of a large cluster costs its encoding only: what is told about a topic is built once per topic image.
+What is told about a topic is built once per topic image, and the answer about all topics is encoded once per image: a
+listing of thousands of partitions would otherwise hold up the loop for many milliseconds.
 Source: KafkaApis.handleTopicMetadataRequest, DescribeTopicPartitionsRequestHandler, AutoTopicCreationManager.
 """
 
@@ -19,7 +20,7 @@ import logging
 from collections.abc import Iterable
 
 from broker.api.describe_topic_partitions import describe_topic_partitions
-from broker.api.route import RequestContext, Route
+from broker.api.route import EncodedResponse, RequestContext, Route
 from broker.api.topic_listing import (
     AUTHORIZED_OPERATIONS_NOT_ASKED,
     TOPIC_AUTHORIZED_OPERATIONS,
@@ -29,8 +30,9 @@ from broker.metadata.controller.run import Controller
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage
 from broker.metadata.names import CLUSTER_METADATA
-from config.views import BrokerConfig
+from config.views import BrokerConfig, ListenerConfig
 from protocol.api_keys import ApiKey
+from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -58,6 +60,9 @@ FIRST_VERSION_BY_ID = 12
 CLUSTER_AUTHORIZED_OPERATIONS = 8096
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write: bit n for operation code n."""
 
+MAX_LISTINGS = 8
+"""Encoded listings kept at once; clients of one cluster use few versions, and a listing may have megabytes."""
+
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
 
@@ -72,6 +77,9 @@ class ClusterApi:
         # Brokers by listener, built for `_brokers_of`; both replaced when the image's brokers are.
         self._broker_structs: dict[str, list[MetadataResponseBroker]] = {}
         self._brokers_of: object = None
+        # Encoded answers about all topics, for `_listings_of` alone.
+        self._listings: dict[tuple[int, ListenerConfig, bool, bool], EncodedResponse] = {}
+        self._listings_of: ClusterImage | None = None
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -81,14 +89,14 @@ class ClusterApi:
             Route(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, self.describe_topic_partitions),
         )
 
-    async def metadata(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    async def metadata(self, request: MetadataRequest, context: RequestContext) -> MetadataResponse | EncodedResponse:
         """List brokers, and topics: all, none, or those named."""
         version = context.api_version
         asked = request.topics
         operations = request.include_topic_authorized_operations
         if asked is None or (version == 0 and not asked):
-            topics = self._listing.all_topics(self._controller.image, with_operations=operations)
-        elif not asked:
+            return self._all_topics(request, context)
+        if not asked:
             topics = []
         elif version < FIRST_VERSION_BY_ID and any(t.name is None or t.topic_id != ZERO_UUID for t in asked):
             topics = [_refused(topic) for topic in asked]
@@ -99,16 +107,7 @@ class ClusterApi:
             if request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
                 await self._create_missing(names)
             topics = self._by_name(names, with_operations=operations)
-        image = self._controller.image
-        return MetadataResponse(
-            brokers=self._brokers(image, context),
-            cluster_id=image.cluster_id,
-            controller_id=self._controller_id(image),
-            topics=topics,
-            cluster_authorized_operations=CLUSTER_AUTHORIZED_OPERATIONS
-            if request.include_cluster_authorized_operations
-            else AUTHORIZED_OPERATIONS_NOT_ASKED,
-        )
+        return self._answer(topics, request, context)
 
     async def describe_cluster(
         self, request: DescribeClusterRequest, context: RequestContext
@@ -146,6 +145,35 @@ class ClusterApi:
         """List partitions page by page, sorted by topic."""
         return describe_topic_partitions(
             self._controller.image, request, max_partitions=self._config.max_request_partition_size_limit
+        )
+
+    def _all_topics(self, request: MetadataRequest, context: RequestContext) -> EncodedResponse:
+        """List everything; the same bytes again until the image changes."""
+        image = self._controller.image
+        if self._listings_of is not image or len(self._listings) >= MAX_LISTINGS:
+            self._listings_of = image
+            self._listings = {}
+        operations = request.include_topic_authorized_operations
+        key = context.api_version, context.listener, operations, request.include_cluster_authorized_operations
+        listing = self._listings.get(key)
+        if listing is None:
+            topics = self._listing.all_topics(image, with_operations=operations)
+            body = encode_bytes(self._answer(topics, request, context), context.api_version)
+            listing = self._listings[key] = EncodedResponse(body)
+        return listing
+
+    def _answer(
+        self, topics: list[MetadataResponseTopic], request: MetadataRequest, context: RequestContext
+    ) -> MetadataResponse:
+        image = self._controller.image
+        return MetadataResponse(
+            brokers=self._brokers(image, context),
+            cluster_id=image.cluster_id,
+            controller_id=self._controller_id(image),
+            topics=topics,
+            cluster_authorized_operations=CLUSTER_AUTHORIZED_OPERATIONS
+            if request.include_cluster_authorized_operations
+            else AUTHORIZED_OPERATIONS_NOT_ASKED,
         )
 
     async def _create_missing(self, names: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.api.route import RequestContext, Route
+from broker.api.route import EncodedResponse, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
 from broker.net.connection import CloseConnection, Connection
 from broker.runtime.tasks import start_inline
@@ -88,20 +88,23 @@ class Dispatcher:
     async def _run(self, served: _Served, request: Any, context: RequestContext, started_ns: int) -> list[Any]:
         try:
             response = await served.route.handler(request, context)
+            if context.close_after:
+                raise CloseConnection("the request asked for no answer and failed")
+            if response is None:
+                return []
+            prefix = response_prefix(served.route.api_key, context.api_version, context.correlation_id)
+            if isinstance(response, EncodedResponse):
+                return _framed([prefix + response.body])
+            return _framed(encode(response, context.api_version, prefix))
         except CloseConnection:
+            served.stats.failed += 1
             raise
         except Exception as failure:
-            logger.exception("handler failed api=%s version=%d", served.route.api_key.name, context.api_version)
-            raise CloseConnection("handler failed") from failure
+            served.stats.failed += 1
+            logger.exception("request failed api=%s version=%d", served.route.api_key.name, context.api_version)
+            raise CloseConnection("the request could not be answered") from failure
         finally:
             served.stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
-        if context.close_after:
-            served.stats.failed += 1
-            raise CloseConnection("the request asked for no answer and failed")
-        if response is None:
-            return []
-        prefix = response_prefix(served.route.api_key, context.api_version, context.correlation_id)
-        return _framed(encode(response, context.api_version, prefix))
 
     def _unsupported(self, unsupported: UnsupportedVersion) -> list[Any]:
         self._stats.refused_frames += 1

@@ -31,6 +31,13 @@ class RequestContext:
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedResponse:
+    """A response a handler has encoded before, in the version that was asked: everything after the header."""
+
+    body: bytes
+
+
 Handler = Callable[[Any, RequestContext], Awaitable[Any]]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.api.route import RequestContext
+from broker.api.route import EncodedResponse, RequestContext
 from config.views import ListenerConfig
 from protocol.codec import decode, encode_bytes
 from protocol.messages import RESPONSES
@@ -27,6 +27,7 @@ def ask() -> Ask:
         context = RequestContext(1, listener, "127.0.0.1", int(request.API_KEY), version, 7, "test")
         received = decode(type(request), version, encode_bytes(request, version))
         response = await route.handler(received, context)
-        return decode(RESPONSES[request.API_KEY], version, encode_bytes(response, version))
+        body = response.body if isinstance(response, EncodedResponse) else encode_bytes(response, version)
+        return decode(RESPONSES[request.API_KEY], version, body)
 
     return call

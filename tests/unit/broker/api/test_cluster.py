@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.api.cluster import ClusterApi
+from broker.api.cluster import MAX_LISTINGS, ClusterApi
+from broker.api.route import RequestContext
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import NewTopic, TopicToDelete
 from config.views import BrokerConfig, ListenerConfig
@@ -143,6 +144,22 @@ async def test_what_is_kept_about_topics_follows_the_image(ask: Ask, api: Cluste
     topic = (await ask(api, named("a"), 12)).topics[0]
     assert topic.topic_id != first
     assert len(topic.partitions) == 1
+
+
+async def test_the_listing_of_all_topics_is_encoded_once_an_image(api: ClusterApi, controller: Controller) -> None:
+    async def listing(version: int, listener: ListenerConfig = PLAIN) -> object:
+        context = RequestContext(1, listener, "127.0.0.1", 3, version, 7, "test")
+        return await api.metadata(MetadataRequest(topics=None), context)
+
+    first = await listing(12)
+    assert await listing(12) is first
+    assert await listing(11) is not first
+    assert await listing(12, PLAIN._replace(advertised_port=1)) is not first
+    await controller.create_topics([NewTopic("c", 1, 1)])
+    assert await listing(12) is not first
+    for version in range(14):
+        await listing(version)
+    assert len(api._listings) <= MAX_LISTINGS
 
 
 async def test_describe_cluster(ask: Ask, api: ClusterApi) -> None:
