@@ -30,6 +30,7 @@ from protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
@@ -73,13 +74,12 @@ class ProduceApi:
         """Append every batch of the request."""
         acks = request.acks
         refusal = self._refuse(request)
-        failed = refusal is not None
+        if refusal is None and self._will_suspend(request, context.api_version):
+            _own_records(request)
+        failed = False
         topics: list[TopicProduceResponse] = []
         for topic in request.topic_data:
-            name: str | None = topic.name
-            if context.api_version >= FIRST_VERSION_WITH_IDS:
-                found = self._image().topics_by_id.get(topic.topic_id)
-                name = found.name if found is not None else None
+            name = self._name_of(topic, context.api_version)
             answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
                 if refusal is not None:
@@ -89,7 +89,7 @@ class ProduceApi:
                         answer = await self._append(name, data, acks, context)
                     except Exception as failure:
                         answer = self._failure(name, data.index, failure, context)
-                        failed = True
+                failed = failed or bool(answer.error_code)
                 answers.append(answer)
             topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
         if acks == 0:
@@ -117,6 +117,23 @@ class ProduceApi:
                         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
 
+    def _will_suspend(self, request: ProduceRequest, version: int) -> bool:
+        """Tell whether a batch of the request is to be checked beside the loop."""
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                records = data.records
+                if isinstance(records, memoryview) and len(records) > INLINE_COMPRESSED_BYTES:
+                    partition = self._partitions.find((self._name_of(topic, version) or "", data.index))
+                    if partition is not None and needs_decompression(records, partition.log.config):
+                        return True
+        return False
+
+    def _name_of(self, topic: TopicProduceData, version: int) -> str | None:
+        if version < FIRST_VERSION_WITH_IDS:
+            return topic.name
+        found = self._image().topics_by_id.get(topic.topic_id)
+        return found.name if found is not None else None
+
     async def _append(
         self, topic: str | None, data: PartitionProduceData, acks: int, context: RequestContext
     ) -> PartitionProduceResponse:
@@ -138,7 +155,6 @@ class ProduceApi:
         version = context.api_version
         validated = None
         if len(records) > INLINE_COMPRESSED_BYTES and needs_decompression(records, partition.log.config):
-            records = memoryview(bytearray(records))
             validated = await self._pools.cpu(partition.validation(records, version))
         result = partition.append(records, acks=acks, request_version=version, validated=validated)
         return PartitionProduceResponse(
@@ -162,6 +178,14 @@ class ProduceApi:
         if leader is not None:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
         return answer
+
+
+def _own_records(request: ProduceRequest) -> None:
+    """Copy every batch out of the frame: once the handler has suspended, the next frame may lie in its buffer."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if isinstance(data.records, memoryview):
+                data.records = memoryview(bytearray(data.records))
 
 
 def _attributes(records: object) -> int:

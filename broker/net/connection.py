@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 
 SHARED_BUFFER_BYTES = 256 * 1024
 OWN_BUFFER_ABOVE_BYTES = SHARED_BUFFER_BYTES // 2
-"""Frames above this get a buffer of their own; what is kept of smaller ones always fits before a full read."""
+"""Frames above this, size field included, get a buffer of their own. What is kept of a smaller one stays below it, so
+that reading goes on, and always fits before a full read."""
 FIRST_ALLOCATION_BYTES = 1024 * 1024
 """A peer may announce 100 MiB and send nothing: more is allocated only as bytes arrive."""
 MAX_REQUESTS_PER_TURN = 256
@@ -193,7 +194,7 @@ class Connection:
                 return
             start = position + SIZE_BYTES
             if start + size > end:
-                if size > OWN_BUFFER_ABOVE_BYTES:
+                if SIZE_BYTES + size > OWN_BUFFER_ABOVE_BYTES:
                     self._begin_own(buffer[start:end], size)
                     position = end
                 break

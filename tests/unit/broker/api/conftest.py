@@ -1,33 +1,14 @@
-"""Requests against API families as the dispatcher makes them, encoded and decoded on the way."""
+"""Partitions over real logs for the API families."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from broker.api.route import EncodedResponse, RequestContext
-from config.views import ListenerConfig
-from protocol.codec import decode, encode_bytes
-from protocol.messages import RESPONSES
-
-PLAIN = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)
-
-Ask = Callable[..., Awaitable[Any]]
+from tests.harness.hosted import Hosted
 
 
 @pytest.fixture
-def ask() -> Ask:
-    """Send a request in a version to the family that serves it and return the response as a client reads it."""
-
-    async def call(family: Any, request: Any, version: int, listener: ListenerConfig = PLAIN) -> Any:
-        route = next(route for route in family.routes() if route.api_key == request.API_KEY)
-        assert route.serves(version)
-        context = RequestContext(1, listener, "127.0.0.1", int(request.API_KEY), version, 7, "test")
-        received = decode(type(request), version, encode_bytes(request, version))
-        response = await route.handler(received, context)
-        body = response.body if isinstance(response, EncodedResponse) else encode_bytes(response, version)
-        return decode(RESPONSES[request.API_KEY], version, body)
-
-    return call
+def hosted(tmp_path: Path) -> Hosted:
+    return Hosted(tmp_path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import socket
 import struct
 import tempfile
+import termios
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -111,7 +113,7 @@ class Peer:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - what is waited for is a state, not an event
                 await asyncio.sleep(0)
 
 
@@ -228,3 +230,20 @@ async def test_stop_answers_the_request_in_progress_and_then_closes(peer: Peer) 
     assert await peer.receive(8) == frame(b"wait")
     assert await peer.ended()
     assert peer.echo.seen == [b"wait"]
+
+
+@pytest.mark.parametrize("size", range(OWN_BUFFER_ABOVE_BYTES - 6, OWN_BUFFER_ABOVE_BYTES + 2))
+async def test_a_frame_around_the_limit_of_the_shared_buffer_may_arrive_without_its_last_byte(
+    peer: Peer, size: int
+) -> None:
+    whole = frame(b"x" * size)
+    sending = asyncio.ensure_future(peer.send(whole[:-1]))
+    await peer.until(lambda: sending.done() and not pending_bytes(peer))
+    assert peer.echo.seen == []
+    await peer.send(whole[-1:])
+    assert await peer.receive(len(whole)) == whole
+
+
+def pending_bytes(peer: Peer) -> int:
+    """Bytes that were sent and not received yet by the broker's side."""
+    return int.from_bytes(fcntl.ioctl(peer.ours, termios.TIOCOUTQ, bytes(4)), "little")

@@ -1,0 +1,136 @@
+"""Partitions over real logs in a temporary directory, told what there is by images a test makes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.api.route import RequestContext
+from broker.metadata.image import (
+    TOPIC_RESOURCE,
+    BrokerImage,
+    ClusterImage,
+    Delta,
+    EndpointImage,
+    PartitionImage,
+    TopicImage,
+    partitions_of,
+)
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+from config.views import ListenerConfig, LogConfig
+from protocol.api_keys import ApiKey
+from storage.dirs.manager import LogManager
+from storage.env.clock import SeededRng
+from storage.env.posix import PosixFileSystem
+from storage.types import TopicPartition
+
+NODE_ID = 1
+OTHER_ID = 2
+NOW_MS = 1_700_000_000_000
+LISTENER = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)
+
+
+class ManualClock:
+    """Time that passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.wall_ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.wall_ms
+
+    def monotonic_ns(self) -> int:
+        return self.wall_ms * 1_000_000
+
+
+def topic_id_of(name: str, incarnation: int = 1) -> bytes:
+    """Give the id that topics of this name get here."""
+    return name.encode().ljust(15, b".")[:15] + bytes([incarnation])
+
+
+def broker_image(node_id: int) -> BrokerImage:
+    """Give a registered broker with one PLAINTEXT endpoint."""
+    endpoint = EndpointImage("PLAINTEXT", f"host{node_id}", 9000 + node_id, 0)
+    return BrokerImage(node_id, 0, bytes(16), (endpoint,), (), f"rack{node_id}", False, False, ())
+
+
+class Hosted:
+    """One broker's partitions, as the API families see them."""
+
+    def __init__(self, *directories: Path) -> None:
+        self.clock = ManualClock()
+        self.fs = PosixFileSystem()
+        self.logs = LogManager(self.fs, self.clock, SeededRng(1), [str(path) for path in directories])
+        self.logs.open_dirs(NODE_ID)
+        self.logs.load_all(lambda tp, topic_id: LogConfig())
+        self.configs: dict[str, LogConfig] = {}
+        self.manager = PartitionManager(self.logs, NODE_ID, self._config_for, self.clock.now_ms)
+        self.current = ClusterImage("cluster", brokers={node: broker_image(node) for node in (NODE_ID, OTHER_ID)})
+
+    def _config_for(self, topic: str, image: ClusterImage) -> LogConfig:
+        return self.configs.get(topic, LogConfig())
+
+    def image(self) -> ClusterImage:
+        return self.current
+
+    def create(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        leader: int = NODE_ID,
+        isr: tuple[int, ...] | None = None,
+        replicas: tuple[int, ...] = (NODE_ID,),
+        epoch: int = 0,
+        incarnation: int = 1,
+        config: LogConfig | None = None,
+    ) -> Partition:
+        """Create a topic and give its partition 0, where it is hosted here."""
+        if config is not None:
+            self.configs[name] = config
+        placed = PartitionImage(leader, epoch, 0, replicas, isr if isr is not None else replicas, (bytes(16),))
+        topic = TopicImage(name, topic_id_of(name, incarnation), (placed,) * partitions)
+        self._publish(
+            {**self.current.topics_by_name, name: topic},
+            Delta(created_topics=(topic,), created_partitions=tuple(partitions_of(topic))),
+        )
+        return self.manager.find((name, 0))  # type: ignore[return-value]
+
+    def lead(self, name: str, leader: int, epoch: int, isr: tuple[int, ...] = (NODE_ID,)) -> None:
+        """Give the topic's partitions to a leader in an epoch."""
+        before = self.current.topics_by_name[name]
+        placed = tuple(one._replace(leader=leader, leader_epoch=epoch, isr=isr) for one in before.partitions)
+        topic = TopicImage(name, before.topic_id, placed)
+        self._publish(
+            {**self.current.topics_by_name, name: topic}, Delta(changed_partitions=tuple(partitions_of(topic)))
+        )
+
+    def configure(self, name: str, config: LogConfig) -> None:
+        """Change a topic's settings."""
+        self.configs[name] = config
+        self._publish(self.current.topics_by_name, Delta(changed_configs=frozenset({(TOPIC_RESOURCE, name)})))
+
+    def delete(self, name: str) -> None:
+        """Delete a topic."""
+        topics = dict(self.current.topics_by_name)
+        gone = topics.pop(name)
+        self._publish(topics, Delta(deleted_topics=(gone,), deleted_partitions=tuple(partitions_of(gone))))
+
+    def _publish(self, topics: Mapping[str, TopicImage], delta: Delta) -> None:
+        self.current = ClusterImage(
+            "cluster",
+            topics_by_name=topics,
+            topics_by_id={topic.topic_id: topic for topic in topics.values()},
+            brokers=self.current.brokers,
+        )
+        self.manager.publish(delta, self.current)
+
+    def path_of(self, name: str, partition: int = 0) -> Path:
+        """Give the directory of a partition's log."""
+        return Path(self.logs.logs[TopicPartition(name, partition)].path)
+
+
+def context(api_key: ApiKey, version: int, *, client_id: str = "test") -> RequestContext:
+    """Give what a handler is told beside its request."""
+    return RequestContext(1, LISTENER, "127.0.0.1", api_key, version, 7, client_id)
