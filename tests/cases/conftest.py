@@ -5,6 +5,7 @@ the check that the broker still answers Metadata and accepts a produce; that its
 """
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -33,14 +34,25 @@ def check_health(broker: BrokerProcess) -> None:
 
 
 @pytest.fixture(scope="module")
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Give the module's broker, which its cases share and may restart."""
+def module_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """Give the module's broker as it is, running or not."""
     properties = getattr(request.module, "PROPERTIES", {}) | (REFERENCE_PROPERTIES if reference_wanted() else {})
     process = broker_class()(tmp_path_factory.mktemp("broker"), properties)
-    process.start()
     yield process
     process.close()
     assert not process.trouble(), process.trouble()
+
+
+@pytest.fixture
+def broker(module_broker: BrokerProcess) -> BrokerProcess:
+    """Give the module's broker running; after a case that left it dead it gets a fresh directory."""
+    process = module_broker
+    if process.process is not None and process.process.poll() is not None:
+        process.process = None
+    if process.process is None:
+        shutil.rmtree(process.data_directory, ignore_errors=True)
+        process.start()
+    return process
 
 
 @pytest.fixture

@@ -87,10 +87,10 @@ TOPIC_CONFIGS = set(
 )
 
 
-@pytest.fixture(scope="module")
-def configured(broker: BrokerProcess) -> str:
+@pytest.fixture
+def configured(client: RawClient) -> str:
     """Give a topic with retention.ms=1000 and nothing else."""
-    with RawClient(address(broker)) as client:
+    if "configured" not in client.topic_names():
         client.create_topic("configured", retention_ms="1000")
     return "configured"
 
