@@ -1,0 +1,171 @@
+"""Sweep every mutating call of a log's life: whatever a power failure leaves, recovery makes a log that kept its word.
+
+Promises checked after each crash: the log opens; offsets are dense from the log start; every record below the last
+successful flush is there, byte for byte; what follows is a prefix of what was appended; the producer state equals that
+of the surviving batches; the log takes further appends and opens cleanly once more.
+"""
+
+import os
+
+import pytest
+
+from config.views import LogConfig
+from storage.checkpoints.offsets import read_offsets, write_offsets
+from storage.env.clock import SeededRng
+from storage.env.posix import PosixFileSystem
+from storage.log.partition_log import PartitionLog
+from tests.sim.crash_fs import Crashed, CrashFS
+from tests.sim.logs import NOW, TP, append, batch, batches_of, read_all
+
+SIZE = len(batch())
+CONFIG = LogConfig(segment_bytes=6 * SIZE, index_interval_bytes=SIZE, segment_index_bytes=1200)
+SEEDS_PER_CALL = 3
+CHECKPOINT = "recovery-point-offset-checkpoint"
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch):
+    """The simulated crash knows what was synced; the machine's own disk need not."""
+    monkeypatch.setattr(os, "fdatasync", lambda fd: None)
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+class StillClock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ns(self) -> int:
+        return 0
+
+
+class Promise:
+    """What the broker has told clients: appended offsets, and how far they are durable."""
+
+    def __init__(self) -> None:
+        self.appended = 0
+        self.flushed = 0
+        self.stored = b""
+
+
+def open_log(fs, root: str, *, clean: bool = False) -> PartitionLog:
+    recovery_point = read_offsets(fs, os.path.join(root, CHECKPOINT)).get(TP, 0)
+    return PartitionLog.open(
+        fs,
+        StillClock(),
+        SeededRng(1),
+        os.path.join(root, "t-0"),
+        TP,
+        CONFIG,
+        recovery_point=recovery_point,
+        topic_id=bytes(range(16)),
+        clean=clean,
+    )
+
+
+def put(log: PartitionLog, promise: Promise, count: int) -> None:
+    for _ in range(count):
+        append(log, timestamp=NOW + promise.appended, epoch=log.latest_epoch)
+        promise.appended = log.log_end_offset
+
+
+def flush(fs, log: PartitionLog, root: str, promise: Promise) -> None:
+    log.flush()
+    promise.flushed = log.recovery_point
+    write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
+
+
+def life(fs, root: str, promise: Promise) -> None:
+    """Open, append over several segments, flush twice on the way, change epochs, close, open again, append."""
+    log = open_log(fs, root)
+    log.assign_epoch(1)
+    put(log, promise, 8)
+    flush(fs, log, root, promise)
+    log.assign_epoch(2)
+    for sequence in range(10):
+        append(log, timestamp=NOW + promise.appended, epoch=2, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        promise.appended = log.log_end_offset
+    flush(fs, log, root, promise)
+    put(log, promise, 4)
+    log.close()
+    promise.flushed = promise.appended
+    write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
+    log = open_log(fs, root, clean=True)
+    put(log, promise, 3)
+
+
+def check(root: str, promise: Promise, reference: bytes, context: str) -> None:
+    fs = PosixFileSystem()
+    log = open_log(fs, root)
+    log.advance_high_watermark(log.log_end_offset)
+    assert log.log_end_offset >= promise.flushed, context
+    data = read_all(log)
+    headers = batches_of(data)
+    assert [header.base_offset for header in headers] == list(range(log.log_end_offset)), context
+    assert reference.startswith(data), context
+    assert log.log_end_offset <= promise.appended + 1, context
+    sequences = [header.base_sequence for header in headers if header.producer_id == 7]
+    states = {entry.producer_id: entry.last_sequence for entry in log.active_producers()}
+    assert states == ({7: sequences[-1]} if sequences else {}), context
+    expected_epochs: dict[int, int] = {}
+    for header in headers:
+        expected_epochs.setdefault(header.partition_leader_epoch, header.base_offset)
+    assert log.epoch_entries() == sorted(expected_epochs.items()), context
+    for offset in range(log.log_end_offset):
+        assert log.offset_for_timestamp(NOW + offset, bound=log.log_end_offset).offset == offset, context
+    end = log.log_end_offset
+    append(log, timestamp=NOW + end, epoch=max(log.latest_epoch, 1))
+    log.close()
+    again = PartitionLog.open(fs, StillClock(), SeededRng(2), log.path, TP, CONFIG, clean=True)
+    assert again.log_end_offset == end + 1, context
+    again.fail()
+
+
+def test_every_crash_point_of_a_log_leads_back_to_a_whole_log(tmp_path):
+    whole = tmp_path / "whole"
+    (whole / "t-0").mkdir(parents=True)
+    fs = CrashFS(str(whole))
+    promise = Promise()
+    life(fs, str(whole), promise)
+    reference = b"".join(path.read_bytes() for path in sorted((whole / "t-0").glob("*.log")))
+    calls = fs.calls
+    assert calls > 100
+    first_seed = int(os.environ.get("SEED", "1"))
+    for crash_at in range(calls):
+        root = tmp_path / f"run-{crash_at}"
+        (root / "t-0").mkdir(parents=True)
+        fs = CrashFS(str(root), crash_at=crash_at)
+        promise = Promise()
+        with pytest.raises(Crashed):
+            life(fs, str(root), promise)
+        for seed in range(first_seed, first_seed + SEEDS_PER_CALL):
+            after = str(tmp_path / "after")
+            fs.aftermath(after, seed)
+            check(after, promise, reference, f"crash_at={crash_at} SEED={seed}")
+
+
+def test_a_crash_while_recovering_is_recovered_from(tmp_path):
+    root = tmp_path / "root"
+    (root / "t-0").mkdir(parents=True)
+    posix = PosixFileSystem()
+    log = open_log(posix, str(root))
+    log.assign_epoch(1)
+    promise = Promise()
+    put(log, promise, 20)
+    reference = read_all(log)
+    log.fail()
+    with open(root / "t-0" / f"{18:020d}.log", "ab") as file:
+        file.write(bytes(batch())[:50])
+    promise.flushed = 20
+    fs = CrashFS(str(root))
+    saved = tmp_path / "saved"
+    fs.aftermath(str(saved), 1)
+    open_log(fs, str(root)).fail()
+    for crash_at in range(fs.calls):
+        attempt = tmp_path / f"run-{crash_at}"
+        CrashFS(str(saved)).aftermath(str(attempt), 1)
+        crashing = CrashFS(str(attempt), crash_at=crash_at)
+        with pytest.raises(Crashed):
+            open_log(crashing, str(attempt))
+        for seed in range(SEEDS_PER_CALL):
+            crashing.aftermath(str(tmp_path / "after"), seed)
+            check(str(tmp_path / "after"), promise, reference, f"crash_at={crash_at} seed={seed}")

@@ -1,0 +1,276 @@
+"""CrashFS: a file system that dies at a chosen call and comes back with what a power failure may leave.
+
+It works on a real directory through the posix file system, numbers every mutating call and keeps two models: what is
+durable (content at the last sync of each file, names at the last sync of each directory) and what merely was done. At
+the chosen call it raises `Crashed`, and so does every later call. `aftermath` then builds what a restart finds:
+all that was durable, and of the rest what a seeded choice lets survive: for a file a prefix of its unsynced writes, the
+last one perhaps torn; for a directory a prefix of its unsynced creations, renames and removals.
+
+A name survives only as its directory's operations do, and content never runs ahead of the file's own writes; so a
+rename may be durable while the renamed file's bytes are not, which is the trap that write-sync-rename avoids.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from storage.env.fs import Buffer, DirEntry
+from storage.env.posix import PosixFile, PosixFileSystem
+
+SECTOR_BYTES = 512
+
+
+class Crashed(BaseException):
+    """The power went off at this call; not an Exception, so that no handler of I/O errors catches it."""
+
+
+@dataclass
+class Inode:
+    """One file: its durable content and the writes and truncations since."""
+
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[tuple[str, int, bytes]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NameChange:
+    """One change of a directory: name → inode, or None for a removal."""
+
+    name: str
+    inode: Inode | None
+
+
+class CrashFile:
+    """A real file whose mutations are written down first."""
+
+    def __init__(self, owner: CrashFS, file: PosixFile, inode: Inode) -> None:
+        self._owner = owner
+        self._file = file
+        self._inode = inode
+        self.path = file.path
+
+    @property
+    def fd(self) -> int:
+        return self._file.fd
+
+    def read_at(self, size: int, position: int) -> bytes:
+        self._owner.ensure_alive()
+        return self._file.read_at(size, position)
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        content = bytes(data)
+        self._owner.step(lambda: self._inode.pending.append(("write", position, content)))
+        self._file.write_at(content, position)
+
+    def writev_at(self, buffers: Sequence[Buffer], position: int) -> None:
+        self.write_at(b"".join(map(bytes, buffers)), position)
+
+    def truncate(self, size: int) -> None:
+        self._owner.step(lambda: self._inode.pending.append(("truncate", size, b"")))
+        self._file.truncate(size)
+
+    def reserve(self, size: int) -> None:
+        self.truncate(size)
+
+    def size(self) -> int:
+        self._owner.ensure_alive()
+        return self._file.size()
+
+    def sync(self) -> None:
+        self._owner.step(lambda: None)
+        apply_changes(self._inode.durable, self._inode.pending)
+        self._inode.pending.clear()
+
+    def pin(self) -> None:
+        self._file.pin()
+
+    def unpin(self) -> None:
+        self._file.unpin()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CrashFS:
+    """A FileSystem over `root` that crashes at mutating call number `crash_at` (0-based; None: never)."""
+
+    def __init__(self, root: str, *, crash_at: int | None = None) -> None:
+        self._real = PosixFileSystem()
+        self.root = root
+        self.crash_at = crash_at
+        self.calls = 0
+        self.is_dead = False
+        self._now: dict[str, Inode] = {}
+        self._durable_names: dict[str, Inode] = {}
+        self._changes: dict[str, list[NameChange]] = {}
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Take what lies in the root as durable."""
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                path = os.path.join(folder, name)
+                inode = Inode(bytearray(self._real.read_file(path)))
+                self._now[path] = self._durable_names[path] = inode
+
+    def ensure_alive(self) -> None:
+        if self.is_dead:
+            raise Crashed
+
+    def step(self, note) -> None:
+        """Count a mutating call and note it; the chosen one dies, and may or may not have taken effect."""
+        self.ensure_alive()
+        if self.calls == self.crash_at:
+            note()
+            self.is_dead = True
+            raise Crashed
+        self.calls += 1
+        note()
+
+    def _change(self, path: str, inode: Inode | None) -> None:
+        change = NameChange(path, inode)
+        self.step(lambda: self._changes.setdefault(os.path.dirname(path), []).append(change))
+
+    # --- the protocol ---
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> CrashFile:
+        self.ensure_alive()
+        if path not in self._now:
+            if not create:
+                raise FileNotFoundError(2, "No such file", path)
+            inode = Inode()
+            self._change(path, inode)
+            self._now[path] = inode
+        return CrashFile(self, self._real.open(path, create=create, writable=writable), self._now[path])
+
+    def read_file(self, path: str) -> bytes:
+        self.ensure_alive()
+        return self._real.read_file(path)
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        file = self.open(path, create=True)
+        file.truncate(0)
+        file.write_at(data, 0)
+        if sync:
+            file.sync()
+        file.close()
+
+    def list_dir(self, path: str) -> list[DirEntry]:
+        self.ensure_alive()
+        return self._real.list_dir(path)
+
+    def exists(self, path: str) -> bool:
+        self.ensure_alive()
+        return self._real.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        self.ensure_alive()
+        return self._real.is_dir(path)
+
+    def file_size(self, path: str) -> int:
+        self.ensure_alive()
+        return self._real.file_size(path)
+
+    def mtime_ms(self, path: str) -> int:
+        return self._real.mtime_ms(path)
+
+    def set_mtime_ms(self, path: str, mtime_ms: int) -> None:
+        self._real.set_mtime_ms(path, mtime_ms)
+
+    def rename(self, source: str, target: str) -> None:
+        assert not self._real.is_dir(source), "renames of directories are not simulated"
+        inode = self._now[source]
+        self.step(
+            lambda: self._changes.setdefault(os.path.dirname(source), []).extend(
+                (NameChange(target, inode), NameChange(source, None))
+            )
+        )
+        self._now[target] = self._now.pop(source)
+        self._real.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self.ensure_alive()
+        if path in self._now:
+            self._change(path, None)
+            del self._now[path]
+        self._real.unlink(path)
+
+    def make_dirs(self, path: str) -> None:
+        self.ensure_alive()
+        self._real.make_dirs(path)
+
+    def remove_dir(self, path: str) -> None:
+        self.ensure_alive()
+        self._real.remove_dir(path)
+
+    def sync_dir(self, path: str) -> None:
+        self.step(lambda: None)
+        for change in self._changes.pop(path, []):
+            self._settle(change)
+
+    def lock(self, path: str):
+        self.ensure_alive()
+        return self._real.lock(path)
+
+    def canonical(self, path: str) -> str:
+        return self._real.canonical(path)
+
+    # --- the aftermath ---
+
+    def _settle(self, change: NameChange) -> None:
+        if change.inode is None:
+            self._durable_names.pop(change.name, None)
+        else:
+            self._durable_names[change.name] = change.inode
+
+    def aftermath(self, target: str, seed: int) -> None:
+        """Build in `target` what a restart after the crash finds; `seed` chooses what of the unsynced survives."""
+        chance = random.Random(seed)
+        names = dict(self._durable_names)
+        for changes in self._changes.values():
+            for change in changes[: chance.randint(0, len(changes))]:
+                if change.inode is None:
+                    names.pop(change.name, None)
+                else:
+                    names[change.name] = change.inode
+        contents: dict[int, bytes] = {}
+        shutil.rmtree(target, ignore_errors=True)
+        for folder, _, _ in os.walk(self.root):
+            os.makedirs(os.path.join(target, os.path.relpath(folder, self.root)), exist_ok=True)
+        for path, inode in names.items():
+            if id(inode) not in contents:
+                contents[id(inode)] = survived(inode, chance)
+            with open(os.path.join(target, os.path.relpath(path, self.root)), "wb") as file:
+                file.write(contents[id(inode)])
+
+
+def apply_changes(content: bytearray, changes: list[tuple[str, int, bytes]]) -> None:
+    """Replay writes and truncations on a content."""
+    for kind, position, data in changes:
+        if kind == "truncate":
+            if position <= len(content):
+                del content[position:]
+            else:
+                content.extend(bytes(position - len(content)))
+            continue
+        if position > len(content):
+            content.extend(bytes(position - len(content)))
+        content[position : position + len(data)] = data
+
+
+def survived(inode: Inode, chance: random.Random) -> bytes:
+    """Return the durable content with a prefix of the pending changes, the last of them perhaps torn."""
+    content = bytearray(inode.durable)
+    count = chance.randint(0, len(inode.pending))
+    apply_changes(content, inode.pending[:count])
+    if count < len(inode.pending) and inode.pending[count][0] == "write" and chance.random() < 0.5:
+        kind, position, data = inode.pending[count]
+        kept = chance.randint(0, len(data))
+        if chance.random() < 0.5:
+            kept -= kept % SECTOR_BYTES
+        apply_changes(content, [(kind, position, data[:kept])])
+    return bytes(content)
