@@ -2,7 +2,7 @@
 
 - ListGroups: v4 filter by state, v5 by type; both ignore case.
 - DescribeGroups: v3 authorized operations; v4 static members; v6 an unknown group is an error with a message, before
-  that a group in state Dead. Metadata of members only while the group is stable.
+  that a group in state Dead. Metadata of members only while the group is stable; their last assignment always.
 - DeleteGroups: a group asked for twice is answered once. Deleting takes the offsets along.
 
 Source: KafkaApis, GroupMetadataManager.describeGroups and listGroups; KIP-518, KIP-848, KIP-1043.

@@ -74,6 +74,8 @@ async def test_a_rebalancing_group_loses_no_member_and_shows_no_metadata() -> No
     [group] = await describe(rig, 6, "g")
     assert (group.group_state, group.protocol_data, len(group.members)) == ("PreparingRebalance", "", 2)
     assert {member.member_metadata for member in group.members} == {b""}
+    # As in Kafka, the assignment of the last generation is still told.
+    assert {member.member_assignment for member in group.members} == {b"\x00assigned", b""}
     rejoined = rig.start(join_request("g", first), 9)
     await settle()
     await asyncio.gather(parked, rejoined)
