@@ -105,7 +105,11 @@ class LogDir:
         return {}
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Atomically replace a checkpoint file unless it holds the same already. Blocking: disk."""
+        """Atomically replace a checkpoint file unless it holds the same already.
+
+        Raises: StorageFailure; putting the directory offline is the caller's, on the thread that owns the logs.
+        Blocking: disk; any thread.
+        """
         wanted = dict(offsets)
         if self._written.get(name) == wanted or not self.is_online:
             return
@@ -133,9 +137,7 @@ class LogDir:
         try:
             write()
         except OSError as error:
-            failure = StorageFailure(f"cannot write in {self.path}: {error}", self.path)
-            self.fail(failure)
-            raise failure from error
+            raise StorageFailure(f"cannot write in {self.path}: {error}", self.path) from error
 
     def __repr__(self) -> str:
         return f"LogDir({self.path!r}, {'online' if self.is_online else 'offline'})"

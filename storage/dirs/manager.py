@@ -277,18 +277,22 @@ class LogManager:
             self._pending_deletes.append((self._clock.now_ms() + delay_ms, log_dir, target))
 
     def purge_deleted(self, now_ms: int) -> int:
-        """Unlink the deleted logs that are due; return how many. Blocking: disk; may run in a thread per call."""
-        due = [item for item in self._pending_deletes if item[0] <= now_ms]
-        self._pending_deletes = [item for item in self._pending_deletes if item[0] > now_ms]
-        for _, log_dir, path in due:
-            if not log_dir.is_online:
-                continue
+        """Unlink the deleted logs that are due; return how many.
+
+        Raises: StorageFailure, after the others were tried. Blocking: disk; any thread.
+        """
+        due = [item for item in list(self._pending_deletes) if item[0] <= now_ms]
+        first_failure: StorageFailure | None = None
+        for item in due:
+            _, log_dir, path = item
+            self._pending_deletes.remove(item)
             try:
-                remove_log_files(self._fs, path)
-            except FileNotFoundError:
-                continue
+                if log_dir.is_online and self._fs.exists(path):
+                    remove_log_files(self._fs, path)
             except OSError as error:
-                self.fail_dir(log_dir, _as_failure(error, path))
+                first_failure = first_failure or _as_failure(error, path)
+        if first_failure is not None:
+            raise first_failure
         return len(due)
 
     def next_purge_ms(self) -> int | None:
@@ -298,35 +302,39 @@ class LogManager:
     # --- checkpoints ---
 
     def checkpoint_recovery_points(self) -> None:
-        """Write how far each log is durable; everything below is on disk before this is called."""
+        """Write how far each log is durable; everything below is on disk before this is called. See _checkpoint."""
         self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
 
     def checkpoint_high_watermarks(self) -> None:
-        """Write the high watermarks."""
+        """Write the high watermarks. See _checkpoint."""
         self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
 
     def checkpoint_log_starts(self) -> None:
-        """Write the log starts that the segment names do not tell."""
+        """Write the log starts that the segment names do not tell. See _checkpoint."""
         self._checkpoint(
             LOG_START_CHECKPOINT,
             lambda log: log.log_start_offset if log.log_start_offset > log.first_segment_base_offset else None,
         )
 
     def _checkpoint(self, name: str, value: Callable[[PartitionLog], int | None]) -> None:
-        """Write one file per online directory; a failure puts its directory offline and spares the others."""
+        """Write one file per online directory.
+
+        Raises: StorageFailure, after the other directories were written; its path tells which one to put offline, on
+        the thread that owns the logs. Blocking: disk; any thread, since it only reads offsets.
+        """
+        first_failure: StorageFailure | None = None
         for log_dir in list(self.online_dirs()):
-            offsets = {}
-            for tp, log in self._logs_in(log_dir):
-                offset = value(log)
-                if offset is not None:
-                    offsets[tp] = offset
+            offsets = {tp: offset for tp, log in self._logs_in(log_dir) if (offset := value(log)) is not None}
             try:
                 log_dir.write_checkpoint(name, offsets)
             except StorageFailure as failure:
-                self.fail_dir(log_dir, failure)
+                first_failure = first_failure or failure
+        if first_failure is not None:
+            raise first_failure
 
     def _logs_in(self, log_dir: LogDir) -> Iterable[tuple[TopicPartition, PartitionLog]]:
-        return [(tp, self.logs[tp]) for tp, owner in self._dir_of.items() if owner is log_dir and tp in self.logs]
+        owned = [tp for tp, owner in list(self._dir_of.items()) if owner is log_dir]
+        return [(tp, log) for tp in owned if (log := self.logs.get(tp)) is not None]
 
     # --- failure and stop ---
 
@@ -362,9 +370,8 @@ class LogManager:
         else:
             for log_dir in list(self.online_dirs()):
                 self._close_dir(log_dir)
-            self.checkpoint_recovery_points()
-            self.checkpoint_log_starts()
-            self.checkpoint_high_watermarks()
+            for write in (self.checkpoint_recovery_points, self.checkpoint_log_starts, self.checkpoint_high_watermarks):
+                self._write_or_fail(write)
             for log_dir in list(self.online_dirs()):
                 try:
                     log_dir.mark_clean(broker_epoch)
@@ -379,6 +386,16 @@ class LogManager:
             except StorageFailure as failure:
                 self.fail_dir(log_dir, failure)
                 return
+
+    def _write_or_fail(self, write: Callable[[], None]) -> None:
+        """Repeat a checkpoint without each directory that fails it; every failure takes one away, so this ends."""
+        while True:
+            try:
+                return write()
+            except StorageFailure as failure:
+                log_dir = self.dir_at(failure.path)
+                assert log_dir is not None, failure
+                self.fail_dir(log_dir, failure)
 
     def _release_locks(self) -> None:
         for log_dir in self.dirs:

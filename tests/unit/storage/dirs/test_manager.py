@@ -216,3 +216,17 @@ def test_a_failed_directory_loses_its_logs_and_gets_no_marker(manager_of, tmp_pa
     manager.close()
     assert not (tmp_path / "A/.kafka_cleanshutdown").exists()
     assert (tmp_path / "B/.kafka_cleanshutdown").exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_names_its_directory_and_spares_the_others(manager_of, tmp_path):
+    manager = manager_of(tmp_path / "A", tmp_path / "B")
+    for partition in range(2):
+        append(manager.create(TopicPartition("t", partition), TOPIC_ID, CONFIG))
+    (tmp_path / "A" / "replication-offset-checkpoint.tmp").mkdir()
+    with pytest.raises(StorageFailure) as caught:
+        manager.checkpoint_high_watermarks()
+    assert manager.dir_at(caught.value.path).path == str(tmp_path / "A")
+    assert (tmp_path / "B/replication-offset-checkpoint").read_bytes() == b"0\n1\nt 1 1\n"
+    manager.close()
+    assert not (tmp_path / "A/.kafka_cleanshutdown").exists()
+    assert (tmp_path / "B/.kafka_cleanshutdown").exists()
