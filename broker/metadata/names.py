@@ -5,8 +5,6 @@ Source: org.apache.kafka.common.internals.Topic. '.' and '_' fall together in me
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from broker.metadata.errors import InvalidTopic
 from storage.segment.names import CLUSTER_METADATA_TOPIC, MAX_TOPIC_LENGTH, is_legal_topic
 
@@ -42,14 +40,3 @@ def collision_key(name: str) -> str:
 def has_collision_chars(name: str) -> bool:
     """Tell whether `name` could collide with another at all."""
     return "." in name or "_" in name
-
-
-def colliding_topic(name: str, others: Iterable[str]) -> str | None:
-    """Return a name in `others` that differs from `name` only by '.' against '_', if there is one."""
-    if not has_collision_chars(name):
-        return None
-    key = collision_key(name)
-    for other in others:
-        if len(other) == len(key) and other != name and collision_key(other) == key:
-            return other
-    return None

@@ -151,6 +151,7 @@ class Controller:
         self.image = self._pending_image
         self._started = True
         self._publishers.publish_all(self.image)
+        self._maybe_snapshot()
         return self.image
 
     async def close(self) -> None:
@@ -240,8 +241,7 @@ class Controller:
             raise
         finally:
             self._flusher = None
-        if self._snapshot_task is None and self._is_snapshot_due():
-            self._snapshot_task = self._tasks.spawn("snapshot", self._write_snapshot())
+        self._maybe_snapshot()
 
     async def _flush_once(self) -> None:
         end_offset = await self._commit()
@@ -265,6 +265,10 @@ class Controller:
                 raise
         self._log.committed(plan, end_offset)
         return end_offset
+
+    def _maybe_snapshot(self) -> None:
+        if self._snapshot_task is None and self._is_snapshot_due():
+            self._snapshot_task = self._tasks.spawn("snapshot", self._write_snapshot())
 
     def _is_snapshot_due(self) -> bool:
         if self._log.bytes_since_snapshot >= self._snapshots.max_bytes:

@@ -59,7 +59,6 @@ async def test_synonyms_and_documentation_when_asked(ask: Ask, api: ConfigsApi) 
     )
     entry = result.configs[0]
     assert (entry.synonyms[0].name, entry.synonyms[0].value, entry.synonyms[0].source) == ("retention.ms", "1000", 1)
-    assert "log.retention.hours" in [link.name for link in entry.synonyms]
     assert entry.documentation
 
 

@@ -292,6 +292,20 @@ async def test_snapshots_are_written_when_due_and_loaded_with_the_log_behind_the
     assert loaded.end_offset == expected.end_offset
 
 
+async def test_a_start_that_replayed_much_leaves_a_snapshot_for_the_next_one(node: Node) -> None:
+    controller = await node.start()
+    await create(controller, "a", "b")
+    await controller.close()
+    node.snapshots = SnapshotRules(max_bytes=20_971_520, min_records=10)
+    controller = await node.start()
+    await controller.close()
+    assert len(list(node.log_path.glob("*.checkpoint"))) == 2
+    controller = await node.start()
+    assert epochs(controller.image, "a") == [2, 2]
+    assert controller._log.records_since_snapshot < 10
+    await controller.close()
+
+
 async def test_a_damaged_snapshot_is_passed_over(node: Node) -> None:
     controller = await node.start()
     await create(controller, "t")
