@@ -1,13 +1,14 @@
-"""A controller over a real metadata log in a temporary directory, with the disk's sync under the test's thumb."""
+"""A controller over a real metadata log whose syncs the test controls, and requests as the dispatcher makes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.api.route import EncodedResponse, RequestContext
 from broker.metadata.controller.brokers import Registration
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
@@ -15,7 +16,9 @@ from broker.metadata.image import EndpointImage
 from broker.metadata.log import MAX_BATCH_BYTES, ClusterLog, Voter, format_metadata_dir
 from broker.runtime.tasks import TaskOwner
 from config.resolve import Resolver
-from config.views import BrokerConfig, GroupConfig, LogConfig
+from config.views import BrokerConfig, GroupConfig, ListenerConfig, LogConfig
+from protocol.codec import decode, encode_bytes
+from protocol.messages import RESPONSES
 from storage.env.clock import SeededRng, SystemClock
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
@@ -94,3 +97,24 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
+
+
+PLAIN = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)
+
+Ask = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+def ask() -> Ask:
+    """Send a request in a version to the family that serves it and return the response as a client reads it."""
+
+    async def call(family: Any, request: Any, version: int, listener: ListenerConfig = PLAIN) -> Any:
+        route = next(route for route in family.routes() if route.api_key == request.API_KEY)
+        assert route.serves(version)
+        context = RequestContext(1, listener, "127.0.0.1", int(request.API_KEY), version, 7, "test")
+        received = decode(type(request), version, encode_bytes(request, version))
+        response = await route.handler(received, context)
+        body = response.body if isinstance(response, EncodedResponse) else encode_bytes(response, version)
+        return decode(RESPONSES[request.API_KEY], version, body)
+
+    return call

@@ -13,8 +13,7 @@ from config.views import BrokerConfig, ListenerConfig
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, RequestCursor, TopicRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.unit.broker.api.conftest import PLAIN, Ask
-from tests.unit.broker.conftest import CLUSTER_ID, NODE_ID, Node
+from tests.unit.broker.conftest import CLUSTER_ID, NODE_ID, PLAIN, Ask, Node
 
 NOT_ASKED = -(2**31)
 

@@ -9,7 +9,7 @@ from broker.metadata.image import ClusterImage, TopicImage
 from config.keys import TOPIC_KEYS
 from config.resolve import Resolver
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tests.unit.broker.api.conftest import Ask
+from tests.unit.broker.conftest import Ask
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 IMAGE = ClusterImage(

@@ -9,8 +9,7 @@ import pytest
 from broker.api.producers import ProducersApi
 from broker.metadata.controller.producer_ids import BLOCK_SIZE
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from tests.unit.broker.api.conftest import Ask
-from tests.unit.broker.conftest import Node
+from tests.unit.broker.conftest import Ask, Node
 
 
 def plain(**fields: Any) -> InitProducerIdRequest:

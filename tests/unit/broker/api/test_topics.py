@@ -23,8 +23,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.unit.broker.api.conftest import Ask
-from tests.unit.broker.conftest import Node
+from tests.unit.broker.conftest import Ask, Node
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from broker.api.versions import VersionsApi
 from broker.metadata.image import ClusterImage
 from protocol.api_keys import ApiKey
 from protocol.messages.api_versions import ApiVersionsRequest
-from tests.unit.broker.api.conftest import Ask
+from tests.unit.broker.conftest import Ask
 
 IMAGE = ClusterImage("c", features={"metadata.version": 29}, kraft_version=1, features_epoch=4)
 
