@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 from config.errors import InvalidConfig
@@ -106,7 +107,7 @@ class Resolver:
 
     def effective_override(self, row: ConfigKey, overrides: Mapping[str, str], source: ConfigSource) -> Effective:
         """Return the value in force of a topic or group key under a resource's own overrides."""
-        chain = tuple(self._chain(tuple(synonym.name for synonym in row.synonyms)))
+        chain = tuple(self._chain_from_first(tuple(synonym.name for synonym in row.synonyms)))
         value = self._inherited(row)
         found = chain[0].source if chain else ConfigSource.DEFAULT
         if row.name in overrides:
@@ -126,13 +127,15 @@ class Resolver:
             chain = tuple(self._chain((name,)))
             return Effective(name, chain[0].text, chain[0].text, chain[0].source, chain)
         names = (name, row.name) if row.name != name else SAME_SETTING.get(name, (name,))
-        links = list(self._chain(names))
         # A unit that wins over this key is another key's business: describing hours starts at hours.
-        while links and links[0].name != name:
-            links.pop(0)
+        links = [*dropwhile(lambda link: link.name != name, self._chain(names))]
         source = links[0].source if links else ConfigSource.DEFAULT
         value = self._broker_value(row) if name == row.name else row.parse(links[0].text or "")
         return Effective(name, value, format_value(value), source, tuple(links))
+
+    def _chain_from_first(self, names: tuple[str, ...]) -> Iterator[ChainLink]:
+        """Yield the chain from the first name on: as in Kafka, hours alone are not shown as a synonym of milliseconds."""
+        return dropwhile(lambda link: link.name != names[0], self._chain(names))
 
     def _chain(self, names: tuple[str, ...]) -> Iterator[ChainLink]:
         """Yield every value that the broker layers hold for these names, the layer with the most weight first."""

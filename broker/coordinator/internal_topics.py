@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +24,13 @@ def java_string_hash(text: str) -> int:
     return result - (1 << 32) if result >= 1 << 31 else result
 
 
-@lru_cache(maxsize=4096)
 def partition_for(key: str, partition_count: int) -> int:
-    """Give the partition of an internal topic that keeps the state of a group (or transactional id)."""
-    return (java_string_hash(key) & 0x7FFFFFFF) % partition_count
+    """Give the partition of an internal topic that keeps the state of a group (or transactional id).
+
+    Source: Utils.abs, which makes 0 of the one number that has no positive twin.
+    """
+    absolute = abs(java_string_hash(key))
+    return (absolute if absolute < 1 << 31 else 0) % partition_count
 
 
 class InternalTopics:
