@@ -1,0 +1,41 @@
+"""Run the benchmarks and print min, median and max of every quantity; a target is shown, never enforced.
+
+``python -m tests.bench [--rounds N] [--only produce fetch footprint] [--directory DIR]``
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.bench import fetch, footprint, produce
+from tests.bench.load import HEADING, cores, scratch
+
+PARTS = {"footprint": footprint.run, "produce": produce.run, "fetch": fetch.run}
+
+
+def main() -> int:
+    """Parse the arguments, pin the load, run the parts one after another."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
+    options = parser.parse_args()
+    chosen = cores()
+    if chosen:
+        os.sched_setaffinity(0, {chosen[0]})
+        print(f"load on core {chosen[0]}, broker and bare loops on core {chosen[1]}, {options.rounds} rounds")
+    else:
+        print(f"one core only: the load competes with the broker, {options.rounds} rounds")
+    print(HEADING)
+    for name in options.only:
+        with scratch(options.directory) as directory:
+            for result in PARTS[name](directory, options.rounds):
+                print(result.line(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
