@@ -1,4 +1,4 @@
-"""Two implementations that owe us nothing read what we write, and we read what they write back: kio and kafka-python."""
+"""kio and kafka-python, which owe us nothing, read what we write, and we read what they write back."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocol.api_keys import ApiKey
 from protocol.codec import decode, encode_bytes
 from protocol.messages import REQUESTS, RESPONSES
 
@@ -27,7 +28,10 @@ KIO_DOMAIN: Atoms = {
 def _kio_entities() -> Iterator[Any]:
     index = pytest.importorskip("kio.schema.index")
     constants = importlib.import_module("kio.static.constants")
-    kinds = {"request": (constants.EntityType.request, REQUESTS), "response": (constants.EntityType.response, RESPONSES)}
+    kinds = {
+        "request": (constants.EntityType.request, REQUESTS),
+        "response": (constants.EntityType.response, RESPONSES),
+    }
     for api_key, name in sorted(index.api_key_map.items()):
         for version, paths in sorted(index.schema_name_map[name].items()):
             for label, (kind, classes) in kinds.items():
@@ -77,12 +81,16 @@ def _kafka_python_messages() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("message_type", "theirs", "version"), list(_kafka_python_messages()))
 def test_kafka_python_reads_and_rewrites_our_bytes(
-    message_type: Any, theirs: Any, version: int, messages: Strategy
+    message_type: Any, theirs: Any, version: int, messages: Strategy, atoms: Atoms
 ) -> None:
-    @given(messages(message_type, version))
+    # An ApiVersions response with an error is v0 to kafka-python, whatever was asked for (KIP-511).
+    domain = {"error_code": st.just(0)} if message_type is RESPONSES[ApiKey.API_VERSIONS] else {}
+
+    @given(messages(message_type, version, atoms | domain))
     @settings(max_examples=5)
     def check(message: Any) -> None:
         entity = theirs.decode(encode_bytes(message, version), version=version)
-        assert decode(message_type, version, bytes(entity.encode(version=version))) == message
+        entity._header = None  # a decoded body lacks what its own encode() looks at
+        assert decode(message_type, version, bytes(entity.encode())) == message
 
     check()
