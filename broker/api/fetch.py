@@ -75,13 +75,16 @@ class FetchApi:
         try:
             reading.read_all()
             if not reading.is_satisfied() and request.max_wait_ms > 0:
-                await self._park(reading, self._loop.time() + request.max_wait_ms / 1000)
+                await self._park(reading, opened, self._loop.time() + request.max_wait_ms / 1000)
+            if opened.is_overtaken():
+                reading.release()
+                return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
             return self._answer(reading, opened, context)
         except BaseException:
             reading.release()
             raise
 
-    async def _park(self, reading: _Reading, deadline: float) -> None:
+    async def _park(self, reading: _Reading, opened: Opened, deadline: float) -> None:
         waiter = Waiter()
         partitions = [partition for partition in reading.partitions.values() if partition is not None]
         for partition in partitions:
@@ -90,6 +93,8 @@ class FetchApi:
             while await waiter.wait(self._loop, deadline):
                 changed = waiter.changed
                 waiter.changed = set()
+                if opened.is_overtaken():
+                    return
                 reading.read_again(changed)
                 if reading.is_satisfied():
                     return
@@ -143,7 +148,9 @@ class FetchApi:
     ) -> PartitionData:
         """Describe a partition that cannot be read."""
         code = code_of(failure, context)
-        if isinstance(failure, StorageFailure) and context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
+        if isinstance(failure, StorageFailure):
+            self._partitions.fail_dir_of(failure)
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         data = PartitionData(
             partition_index=wanted.fetch.partition,
@@ -215,10 +222,7 @@ class _Reading:
         """Read the partitions that have changed since."""
         for key, partition in self.partitions.items():
             if partition in changed:
-                before = self._regions.pop(key, None)
-                if before is not None:
-                    self._found_bytes -= len(before)
-                    before.release()
+                self._give_back(key)
                 self.results[key] = self._read(key, self._wanted[key])
 
     def _read(self, key: Key, wanted: Wanted) -> PartitionData:
@@ -229,6 +233,7 @@ class _Reading:
                 raise UnknownPartition(str(partition.tp))
             return self._read_log(key, wanted, partition)
         except Exception as failure:
+            self._give_back(key)
             self._has_outcome = True
             self.partitions.setdefault(key, None)
             data = self._api.failure(wanted, partition, failure, self._context)
@@ -275,6 +280,12 @@ class _Reading:
                 )
             ]
         return data
+
+    def _give_back(self, key: Key) -> None:
+        region = self._regions.pop(key, None)
+        if region is not None:
+            self._found_bytes -= len(region)
+            region.release()
 
     def release(self) -> None:
         """Give back every region: the answer will not be sent."""

@@ -101,6 +101,12 @@ class Opened(NamedTuple):
     wanted: dict[Key, Wanted]
     session: Session | None
     wants_session: bool
+    epoch: int = INITIAL_EPOCH
+    """The session's epoch after this request."""
+
+    def is_overtaken(self) -> bool:
+        """Tell whether another request has gone on with the session while this one was waiting."""
+        return self.session is not None and self.session.epoch != self.epoch
 
 
 class FetchSessions:
@@ -139,12 +145,12 @@ class FetchSessions:
         if session.uses_ids != uses_ids:
             return _refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(request)
+        session.advance()
         if not session.wanted:
             del self._sessions[session.id]
             return Opened(ErrorCode.NONE, {}, None, False)
-        session.advance()
         self._touch(session)
-        return Opened(ErrorCode.NONE, session.wanted, session, False)
+        return Opened(ErrorCode.NONE, session.wanted, session, False, session.epoch)
 
     def create(self, wanted: dict[Key, Wanted], version: int) -> Session | None:
         """Open a session for a full request, if there is room."""

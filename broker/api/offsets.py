@@ -31,6 +31,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from storage.errors import StorageFailure
 
 LATEST = -1
 EARLIEST = -2
@@ -90,7 +91,7 @@ class OffsetsApi:
                         found = self._find(partition, entry, request)
                         answer.timestamp, answer.offset, answer.leader_epoch = found
                     except Exception as failure:
-                        answer.error_code = code_of(failure, context)
+                        answer.error_code = self._code_of(failure, context)
                 answers.append(answer)
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
@@ -113,6 +114,11 @@ class OffsetsApi:
             return log.offset_of_max_timestamp(bound) or NOTHING
         return log.offset_for_timestamp(timestamp, bound=bound) or NOTHING
 
+    def _code_of(self, failure: Exception, context: RequestContext) -> ErrorCode:
+        if isinstance(failure, StorageFailure):
+            self._partitions.fail_dir_of(failure)
+        return code_of(failure, context)
+
     async def offset_for_leader_epoch(
         self, request: OffsetForLeaderEpochRequest, context: RequestContext
     ) -> OffsetForLeaderEpochResponse:
@@ -134,5 +140,5 @@ class OffsetsApi:
             partition.ensure_leader(asked.current_leader_epoch)
             answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
         except Exception as failure:
-            answer.error_code = code_of(failure, context)
+            answer.error_code = self._code_of(failure, context)
         return answer

@@ -90,4 +90,8 @@ class Checkpoints:
             partition.log.expire_producers(now_ms)
 
     async def _write(self, call: Callable[[], object]) -> None:
-        await self._pools.io(CHECKPOINT_POOL, call)
+        """Run a write of storage's; a directory that fails it is given up here, on the thread that owns the logs."""
+        try:
+            await self._pools.io(CHECKPOINT_POOL, call)
+        except StorageFailure as failure:
+            self._partitions.fail_dir_of(failure)

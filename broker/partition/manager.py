@@ -28,6 +28,7 @@ class PartitionManager:
         self._config_for = config_for
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
+        self._has_image = False  # set with the first image, which tells which of the loaded logs are still wanted
         self.find = self._hosted.get  # (topic, partition) → Partition or None; the hot path's door
 
     def __iter__(self) -> Iterator[Partition]:
@@ -58,18 +59,27 @@ class PartitionManager:
     def fail_dir_of(self, failure: StorageFailure) -> None:
         """Take the directory a failure happened in offline, and its partitions with it."""
         log_dir = self._logs.dir_at(failure.path)
-        if log_dir is None or not log_dir.is_online:
+        if log_dir is None:
             return
-        for tp in self._logs.fail_dir(log_dir, failure):
-            self._offline.add(tp)
-            partition = self._hosted.pop(tp, None)
-            if partition is not None:
+        if log_dir.is_online:
+            self._logs.fail_dir(log_dir, failure)
+        self._drop_lost()
+
+    def _drop_lost(self) -> None:
+        """Stop hosting partitions whose log went with its directory, also where storage has noticed first."""
+        for tp, partition in tuple(self._hosted.items()):
+            if tp not in self._logs.logs:
+                self._offline.add(tp)
+                del self._hosted[tp]
                 partition.wake()
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
-        """Bring the hosted partitions in line with a new image."""
+        """Bring the hosted partitions in line with a new image. Raises: nothing that a disk could cause."""
+        if not self._has_image:
+            self._has_image = True
+            self._set_strays_aside(image)
         for topic in delta.deleted_topics:
-            self._delete(topic)
+            self._delete(topic, image)
         configs: dict[str, LogConfig] = {}
         for placed in (*delta.created_partitions, *delta.changed_partitions):
             self._host(placed, image, configs)
@@ -105,9 +115,27 @@ class PartitionManager:
             return None
         self._offline.discard(tp)
         log.config = config
-        return Partition(tp, log, self._node_id, self._now_ms)
+        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of)
 
-    def _delete(self, topic: TopicImage) -> None:
+    def _set_strays_aside(self, image: ClusterImage) -> None:
+        """Take logs out of the way whose topic is gone, or was created anew, since they were written.
+
+        A crash between a deletion's commit and the rename of the directory leaves such a log behind; under its name
+        the topic's next incarnation could not be served. The files stay for an operator. Source: KAFKA-16234.
+        """
+        for tp, log in tuple(self._logs.logs.items()):
+            placed = image.partition(tp)
+            is_wanted = placed is not None and self._node_id in placed.replicas
+            if is_wanted and log.topic_id in (None, image.topics_by_name[tp.topic].topic_id):
+                continue
+            logger.warning("setting a stray log aside partition=%s dir=%s", tp, log.path)
+            try:
+                self._logs.set_stray(tp)
+            except StorageFailure as failure:
+                logger.error("cannot set a stray log aside partition=%s reason=%s", tp, failure)
+
+    def _delete(self, topic: TopicImage, image: ClusterImage) -> None:
+        delay_ms = self._config_for(topic.name, image).file_delete_delay_ms  # the broker's: the topic's went with it
         for index in range(len(topic.partitions)):
             tp = TopicPartition(topic.name, index)
             self._offline.discard(tp)
@@ -116,7 +144,11 @@ class PartitionManager:
                 continue
             partition.is_deleted = True
             partition.wake()
-            self._logs.delete(tp)
+            try:
+                self._logs.delete(tp, delay_ms=delay_ms)
+            except StorageFailure as failure:
+                logger.error("cannot delete a log partition=%s reason=%s", tp, failure)
+                self.fail_dir_of(failure)
 
     def _reconfigure(self, topic: TopicImage, image: ClusterImage) -> None:
         config = self._config_for(topic.name, image)

@@ -13,6 +13,7 @@ from broker.partition.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLea
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
 from storage.env.fs import Buffer
+from storage.errors import StorageFailure
 from storage.log.append import AppendResult
 from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, validate
@@ -29,6 +30,7 @@ class Partition:
     __slots__ = (
         "_node_id",
         "_now_ms",
+        "_on_failure",
         "appended_bytes",
         "appended_records",
         "is_deleted",
@@ -40,11 +42,19 @@ class Partition:
         "waiters",
     )
 
-    def __init__(self, tp: TopicPartition, log: PartitionLog, node_id: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        tp: TopicPartition,
+        log: PartitionLog,
+        node_id: int,
+        now_ms: Callable[[], int],
+        on_failure: Callable[[StorageFailure], None],
+    ) -> None:
         self.tp = tp
         self.log = log
         self._node_id = node_id
         self._now_ms = now_ms
+        self._on_failure = on_failure
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
@@ -106,13 +116,17 @@ class Partition:
                 f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
                 f"min.isr requirement of {log.config.min_insync_replicas} for partition {self.tp}"
             )
-        result = log.append(
-            records,
-            leader_epoch=self.leader_epoch,
-            origin=origin,
-            request_version=request_version,
-            validated=validated,
-        )
+        try:
+            result = log.append(
+                records,
+                leader_epoch=self.leader_epoch,
+                origin=origin,
+                request_version=request_version,
+                validated=validated,
+            )
+        except StorageFailure as failure:
+            self._on_failure(failure)  # a disk that has failed once is not asked again
+            raise
         if not result.is_duplicate:
             self.appended_bytes += len(records)
             self.appended_records += result.last_offset - result.base_offset + 1

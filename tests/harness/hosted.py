@@ -97,6 +97,14 @@ class Hosted:
         )
         return self.manager.find((name, 0))  # type: ignore[return-value]
 
+    def start_with(self, incarnations: Mapping[str, int], epoch: int = 0) -> None:
+        """Publish the whole image of a cluster that has these topics, as a start does."""
+        placed = PartitionImage(NODE_ID, epoch, 0, (NODE_ID,), (NODE_ID,), (bytes(16),))
+        topics = {name: TopicImage(name, topic_id_of(name, one), (placed,)) for name, one in incarnations.items()}
+        created = tuple(topics.values())
+        partitions = tuple(entry for topic in created for entry in partitions_of(topic))
+        self._publish(topics, Delta(created_topics=created, created_partitions=partitions))
+
     def lead(self, name: str, leader: int, epoch: int, isr: tuple[int, ...] = (NODE_ID,)) -> None:
         """Give the topic's partitions to a leader in an epoch."""
         before = self.current.topics_by_name[name]

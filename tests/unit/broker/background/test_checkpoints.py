@@ -1,0 +1,125 @@
+"""Checkpoints: what is flushed before it is written down, and whose directory goes when a write fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.background.checkpoints import Checkpoints
+from broker.runtime.pools import Pools
+from config.views import LogConfig, LogManagerConfig
+from protocol.records.builder import build_batch
+from storage.dirs.log_dir import LogDir
+from storage.errors import StorageFailure
+from storage.log.flush import FlushPlan
+from tests.harness.hosted import NOW_MS, Hosted
+
+
+class Rig:
+    def __init__(self, *directories: Path) -> None:
+        self.hosted = Hosted(*directories)
+        self.pools = Pools()
+        self.checkpoints = Checkpoints(
+            self.hosted.logs, self.hosted.manager, self.pools, self.hosted.clock, LogManagerConfig()
+        )
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    rig = Rig(tmp_path / "a", tmp_path / "b")
+    yield rig
+    rig.pools.close()
+
+
+def batch(**options: Any) -> bytearray:
+    return build_batch([(b"k", b"v")], timestamp=NOW_MS, **options)
+
+
+def lines(directory: Path, name: str) -> list[str]:
+    return (directory / name).read_text().splitlines()
+
+
+async def test_the_recovery_point_written_is_what_was_flushed(rig: Rig, tmp_path: Path) -> None:
+    partition = rig.hosted.create("t")
+    partition.append(batch())
+    await rig.checkpoints.flush()
+    directory = Path(partition.log.path).parent
+    assert partition.log.recovery_point == 1
+    assert lines(directory, "recovery-point-offset-checkpoint") == ["0", "1", "t 0 1"]
+    partition.append(batch())
+    await rig.checkpoints.high_watermarks()
+    assert lines(directory, "replication-offset-checkpoint") == ["0", "1", "t 0 2"]
+    assert lines(directory, "recovery-point-offset-checkpoint") == ["0", "1", "t 0 1"]
+
+
+async def test_only_log_starts_that_names_do_not_tell_are_written(rig: Rig) -> None:
+    partition = rig.hosted.create("t")
+    for _ in range(3):
+        partition.append(batch())
+    partition.log.increment_log_start_offset(2)
+    await rig.checkpoints.log_starts()
+    assert lines(Path(partition.log.path).parent, "log-start-offset-checkpoint") == ["0", "1", "t 0 2"]
+
+
+async def test_a_flush_that_fails_takes_its_directory_and_writes_no_recovery_point_there(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hosted.create("t", partitions=2)
+    for partition in rig.hosted.manager:
+        partition.append(batch())
+    lost, kept = (rig.hosted.manager.get("t", index) for index in (0, 1))
+    run = FlushPlan.run
+
+    def fail_in_lost(plan: FlushPlan) -> None:
+        if lost.log.has_unflushed_data and not lost.log.is_closed:
+            raise StorageFailure("I/O error", lost.log.path)
+        run(plan)
+
+    monkeypatch.setattr(FlushPlan, "run", fail_in_lost)
+    await rig.checkpoints.flush()
+    assert [one.tp for one in rig.hosted.manager] == [kept.tp]
+    assert kept.log.recovery_point == 1
+    assert lines(Path(kept.log.path).parent, "recovery-point-offset-checkpoint") == ["0", "1", f"t {kept.tp[1]} 1"]
+    assert not (Path(lost.log.path).parent / "recovery-point-offset-checkpoint").exists()
+
+
+async def test_a_checkpoint_that_cannot_be_written_takes_its_directory(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hosted.create("t", partitions=2)
+    failing = rig.hosted.logs.dirs[0]
+    write = LogDir.write_checkpoint
+
+    def refuse(log_dir: LogDir, name: str, offsets: Any) -> None:
+        if log_dir is failing:
+            raise StorageFailure("I/O error", failing.path)
+        write(log_dir, name, offsets)
+
+    monkeypatch.setattr(LogDir, "write_checkpoint", refuse)
+    await rig.checkpoints.high_watermarks()
+    assert not failing.is_online
+    assert (len(rig.hosted.manager), rig.hosted.manager.offline_count) == (1, 1)
+
+
+async def test_deleted_files_are_unlinked_when_their_time_has_come(rig: Rig) -> None:
+    partition = rig.hosted.create("t")
+    directory = Path(partition.log.path).parent
+    rig.hosted.delete("t")
+    await rig.checkpoints.purge()
+    assert [entry for entry in directory.iterdir() if entry.name.endswith("-delete")]
+    rig.hosted.clock.wall_ms += LogConfig().file_delete_delay_ms
+    await rig.checkpoints.purge()
+    assert not [entry for entry in directory.iterdir() if entry.name.endswith("-delete")]
+
+
+async def test_idle_producers_are_forgotten(rig: Rig) -> None:
+    partition = rig.hosted.create("t")
+    partition.append(batch(producer_id=5, producer_epoch=0, base_sequence=0))
+    rig.checkpoints.expire_producers()
+    assert len(list(partition.log.active_producers())) == 1
+    rig.hosted.clock.wall_ms += 2 * 86_400_000
+    rig.checkpoints.expire_producers()
+    assert list(partition.log.active_producers()) == []

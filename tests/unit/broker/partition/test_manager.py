@@ -1,0 +1,158 @@
+"""The hosted partitions follow the metadata, across deletions, restarts and failed directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.partition.errors import PartitionOffline, UnknownPartition
+from broker.partition.internal_log import InternalLog
+from broker.partition.manager import PartitionManager
+from broker.partition.purgatory import Waiter
+from config.views import LogConfig
+from protocol.records.builder import build_batch
+from storage.errors import StorageFailure
+from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
+
+
+def batch(value: bytes = b"v") -> bytearray:
+    return build_batch([(b"k", value)], timestamp=NOW_MS)
+
+
+def dirs_in(path: Path, suffix: str = "") -> list[str]:
+    return sorted(entry.name for entry in path.iterdir() if entry.is_dir() and entry.name.endswith(suffix))
+
+
+def test_a_created_topic_is_hosted_with_its_id_leader_and_settings(hosted: Hosted) -> None:
+    partition = hosted.create("t", partitions=3, epoch=2, config=LogConfig(max_message_bytes=99))
+    assert len(hosted.manager) == 3
+    assert [one.tp for one in hosted.manager] == [("t", 0), ("t", 1), ("t", 2)]
+    assert (partition.topic_id, partition.leader_epoch, partition.is_leader) == (topic_id_of("t"), 2, True)
+    assert partition.log.config.max_message_bytes == 99
+
+
+def test_replicas_of_other_brokers_are_not_hosted(hosted: Hosted) -> None:
+    hosted.create("t", leader=OTHER_ID, replicas=(OTHER_ID,))
+    assert len(hosted.manager) == 0
+    with pytest.raises(UnknownPartition):
+        hosted.manager.get("t", 0)
+
+
+def test_a_changed_config_reaches_the_log(hosted: Hosted) -> None:
+    partition = hosted.create("t")
+    hosted.configure("t", LogConfig(retention_ms=5))
+    assert partition.log.config.retention_ms == 5
+
+
+def test_a_deleted_topic_is_gone_at_once_and_its_files_after_the_brokers_delay(hosted: Hosted, tmp_path: Path) -> None:
+    partition = hosted.create("t", config=LogConfig(file_delete_delay_ms=1))
+    partition.append(batch())
+    waiter = Waiter()
+    partition.waiters.add(waiter)
+    del hosted.configs["t"]  # the topic's settings go with it; the broker's delay is a minute
+    hosted.delete("t")
+    assert partition.is_deleted
+    assert waiter.changed == {partition}
+    with pytest.raises(UnknownPartition):
+        hosted.manager.get("t", 0)
+    assert len(dirs_in(tmp_path, "-delete")) == 1
+    assert hosted.logs.purge_deleted(NOW_MS + 59_999) == 0
+    assert hosted.logs.purge_deleted(NOW_MS + 60_000) == 1
+    assert dirs_in(tmp_path) == []
+
+
+def test_a_name_may_come_again_while_its_old_files_are_still_there(hosted: Hosted) -> None:
+    hosted.create("t").append(batch())
+    hosted.delete("t")
+    again = hosted.create("t", incarnation=2)
+    assert (again.log.log_end_offset, again.topic_id) == (0, topic_id_of("t", 2))
+
+
+def restarted(hosted: Hosted, tmp_path: Path) -> Hosted:
+    hosted.logs.close()
+    return Hosted(tmp_path)
+
+
+def test_after_a_restart_the_records_are_there_and_the_next_epoch_begins_behind_them(
+    hosted: Hosted, tmp_path: Path
+) -> None:
+    hosted.create("t").append(batch())
+    after = restarted(hosted, tmp_path)
+    after.start_with({"t": 1}, epoch=1)
+    partition = after.manager.get("t", 0)
+    partition.append(batch())
+    assert (partition.log.high_watermark, partition.log.epoch_entries()) == (2, [(0, 0), (1, 1)])
+
+
+def test_logs_of_topics_that_went_before_a_crash_are_set_aside_and_do_not_block_their_name(
+    hosted: Hosted, tmp_path: Path
+) -> None:
+    """The deletion was committed, but the crash came before the directories were renamed."""
+    hosted.create("gone").append(batch())
+    hosted.create("again").append(batch())
+    hosted.create("kept").append(batch())
+    after = restarted(hosted, tmp_path)
+    after.start_with({"again": 2, "kept": 1})
+    assert after.manager.get("again", 0).log.log_end_offset == 0
+    assert after.manager.get("kept", 0).log.log_end_offset == 1
+    assert [name.split(".")[0] for name in dirs_in(tmp_path, "-stray")] == ["again-0", "gone-0"]
+    assert after.manager.offline_count == 0
+
+
+def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.create("t", partitions=4)
+    lost_dir = str(tmp_path / "a")
+    lost = [one for one in hosted.manager if one.log.path.startswith(lost_dir)]
+    waiter = Waiter()
+    lost[0].waiters.add(waiter)
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", lost[0].log.path))
+    assert len(lost) == 2
+    assert (len(hosted.manager), hosted.manager.offline_count) == (2, 2)
+    assert waiter.changed == {lost[0]}
+    for one in lost:
+        with pytest.raises(PartitionOffline):
+            hosted.manager.get(*one.tp)
+
+
+def test_a_deletion_that_fails_on_disk_does_not_stop_the_metadata(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller takes a publisher that raises as its own failure."""
+    hosted.create("t")
+    hosted.create("u")
+
+    def refuse(*_: object) -> None:
+        raise OSError(5, "I/O error")
+
+    monkeypatch.setattr(type(hosted.fs), "rename", refuse)
+    hosted.delete("t")
+    assert hosted.manager.find(("t", 0)) is None
+    with pytest.raises(PartitionOffline):
+        hosted.manager.get("u", 0)
+
+
+def test_a_partition_that_no_directory_takes_is_offline(hosted: Hosted) -> None:
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", hosted.logs.dirs[0].path))
+    hosted.create("t")
+    with pytest.raises(PartitionOffline):
+        hosted.manager.get("t", 0)
+    hosted.delete("t")
+    with pytest.raises(UnknownPartition):
+        hosted.manager.get("t", 0)
+
+
+async def test_a_coordinators_log_is_scanned_batch_by_batch_from_its_start(hosted: Hosted) -> None:
+    hosted.create("__consumer_offsets", epoch=3)
+    log = InternalLog("__consumer_offsets", hosted.manager)
+    assert [await log.append(0, bytes(batch(b"%d" % n))) for n in range(3)] == [1, 2, 3]
+    assert [int.from_bytes(data[:8], "big") for data in log.scan(0)] == [0, 1, 2]
+    hosted.manager.get("__consumer_offsets", 0).log.increment_log_start_offset(2)
+    assert [int.from_bytes(data[:8], "big") for data in log.scan(0)] == [2]
+    assert (log.leader_epoch(0), log.leader_epoch(9)) == (3, -1)
+
+
+def test_nothing_is_hosted_before_the_first_image(hosted: Hosted) -> None:
+    manager = PartitionManager(hosted.logs, NODE_ID, lambda topic, image: LogConfig(), hosted.clock.now_ms)
+    assert (len(manager), manager.offline_count, list(manager)) == (0, 0, [])
