@@ -1,0 +1,96 @@
+"""SIGKILL under load, again and again, at moments nobody chose."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+
+from tests.conftest import BrokerFactory
+from tests.crash.load import (
+    GroupMember,
+    IdempotentProducer,
+    Ledger,
+    Load,
+    PlainProducer,
+    all_of,
+    committed_offset,
+    consumer,
+)
+from tests.harness import batches
+from tests.harness.broker import BrokerProcess
+from tests.harness.raw import RawClient, eventually
+
+ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50"))
+LONGEST_LIFE_S = 0.8
+LONGEST_RECOVERY_S = 0.4
+# Every fifth start or so is killed while it recovers from the kill before.
+KILLED_WHILE_STARTING = 0.2
+GROUP = "survivors"
+
+
+def connect(broker: BrokerProcess) -> RawClient:
+    return RawClient((broker.host, broker.port), timeout_s=20)
+
+
+def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
+    """Kill the broker after a random while, perhaps once more while it starts, and wait until it is ready."""
+    moment = threading.Event()
+    moment.wait(rng.uniform(0, LONGEST_LIFE_S))
+    broker.kill()
+    if rng.random() < KILLED_WHILE_STARTING:
+        broker.launch()
+        moment.wait(rng.uniform(0, LONGEST_RECOVERY_S))
+        broker.kill()
+    broker.start()
+
+
+def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
+    broker_factory: BrokerFactory, rng: random.Random
+) -> None:
+    broker = broker_factory({"log.segment.bytes": str(1024 * 1024)})
+    ledgers = {name: Ledger(name) for name in ("plain", "once")}
+    with connect(broker) as client:
+        for name in ledgers:
+            client.create_topic(name)
+    plain = PlainProducer(broker, ledgers["plain"])
+    once = IdempotentProducer(broker, ledgers["once"])
+    member = GroupMember(broker, "once", GROUP)
+    loads: list[Load] = [plain, once, member]
+    all_of(loads, Load.start)
+    try:
+        eventually(lambda: member.committed > 0, within_s=30)
+        for _ in range(ROUNDS):
+            kill_and_start(broker, rng)
+            promised_commit = member.committed
+            with connect(broker) as client:
+                for ledger in ledgers.values():
+                    ledger.check(client)
+            assert committed_offset(broker, GROUP, "once") >= promised_commit
+            assert [load.failure for load in loads] == [None] * len(loads)
+    finally:
+        all_of([plain, once], Load.stop)
+        all_of([member], Load.stop)
+
+    with connect(broker) as client:
+        for ledger in ledgers.values():
+            ledger.check_from_the_start(client)
+            assert ledger.acknowledged_count > ROUNDS
+        # Every value the idempotent producer took was delivered once, in order, whatever died in between.
+        assert client.end_offset("once") == once.count == ledgers["once"].acknowledged_count
+    assert_the_group_resumes_at_its_commit(broker, member)
+
+
+def assert_the_group_resumes_at_its_commit(broker: BrokerProcess, member: GroupMember) -> None:
+    committed = committed_offset(broker, GROUP, "once")
+    assert committed >= member.committed > 0
+    assert member.seen >= set(range(committed))
+    successor = consumer(broker, GROUP)
+    try:
+        with connect(broker) as client:
+            client.append("once", batches.simple(b"so that there is something left to read"))
+        successor.subscribe(["once"])
+        first = eventually(lambda: successor.poll(0.1), within_s=60)
+        assert (first.error(), first.offset()) == (None, committed)
+    finally:
+        successor.close()
