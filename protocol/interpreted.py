@@ -22,4 +22,5 @@ def parse_interpreted(message_type: type, version: int, data: bytes) -> Any:
 
 def build_interpreted(message: Any, version: int) -> bytes:
     """Encode with the construct declaration."""
-    return bytes(_struct_for(type(message), version).build(message))
+    message_type: Any = type(message)
+    return bytes(_struct_for(message_type, version).build(message))
