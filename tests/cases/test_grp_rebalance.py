@@ -1,0 +1,136 @@
+"""GRP-09: stock consumers joining, leaving and dying while numbered records flow."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cases.conftest import address
+from tests.harness import batches
+from tests.harness.broker import BrokerProcess
+from tests.harness.groups import describe, find_coordinator
+from tests.harness.raw import RawClient, eventually
+
+PROPERTIES = {"offsets.topic.num.partitions": "1"}
+PARTITIONS = 12
+MEMBER = Path(__file__).parents[1] / "harness" / "consumer_process.py"
+
+
+class ConsumerProcess:
+    """A consumer in a process of its own; it prints what it owns, what it read and what went wrong."""
+
+    def __init__(self, client: str, broker: BrokerProcess, group: str, topic: str, assignor: str):
+        command = [sys.executable, str(MEMBER), client, broker.bootstrap, group, topic, assignor]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.owned: set[int] = set()
+        self.read: Counter[int] = Counter()
+        self.errors: list[str] = []
+        self._rest = ""
+
+    def update(self) -> None:
+        assert self.process.stdout is not None
+        while piece := self.process.stdout.read():
+            *lines, self._rest = (self._rest + piece).split("\n")
+            for line in lines:
+                kind, _, text = line.partition(" ")
+                if kind == "owned":
+                    self.owned = {int(number) for number in text.split()}
+                elif kind == "read":
+                    self.read.update(int(number) for number in text.split())
+                elif kind == "error":
+                    self.errors.append(text)
+
+    def close(self) -> None:
+        """Ask it to leave the group properly."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+        self.update()
+        self.owned = set()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.update()
+        self.owned = set()
+
+
+@contextlib.contextmanager
+def _numbers(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
+    """Append numbered records, each to the next partition, until left; yields the numbers that were acknowledged."""
+    done: list[int] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        with RawClient(address(broker)) as client:
+            while not stop.wait(0.01):
+                number = len(done)
+                client.append(topic, batches.simple(f"{number}"), number % PARTITIONS)
+                done.append(number)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield done
+    stop.set()
+    thread.join()
+
+
+def _settled(members: list[ConsumerProcess]) -> bool:
+    for member in members:
+        member.update()
+    owners = Counter(partition for member in members for partition in member.owned)
+    return owners == Counter(range(PARTITIONS)) and all(member.owned for member in members)
+
+
+MIXED = ["confluent", "aiokafka", "confluent", "aiokafka", "confluent"]
+RUNS = {"range": MIXED, "roundrobin": MIXED, "cooperative-sticky": ["confluent"] * 5}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("assignor", RUNS)
+def test_grp_09_members_join_leave_and_die(broker: BrokerProcess, client: RawClient, fresh, assignor: str) -> None:
+    topic, group = fresh(), fresh("group")
+    client.create_topic(topic, PARTITIONS)
+    find_coordinator(client, group)
+    kinds = RUNS[assignor]
+    everyone: list[ConsumerProcess] = []
+
+    def add() -> ConsumerProcess:
+        everyone.append(ConsumerProcess(kinds[len(everyone)], broker, group, topic, assignor))
+        return everyone[-1]
+
+    with _numbers(broker, topic) as done:
+        living = []
+        for _ in range(4):
+            living.append(add())
+            time.sleep(1)  # the case's own pace
+        eventually(lambda: _settled(living), within_s=60, what="four owners")
+        living.pop(0).close()
+        eventually(lambda: _settled(living), within_s=60, what="three owners")
+        living.pop(0).kill()
+        eventually(lambda: _settled(living), within_s=60, what="two owners")
+        living.append(add())
+        eventually(lambda: _settled(living), within_s=60, what="three owners again")
+        eventually(lambda: len(done) > 200)
+    assert describe(client, group).group_state == "Stable"
+
+    def everything() -> bool:
+        for member in everyone:
+            member.update()
+        return set().union(*(member.read for member in everyone)) >= set(done)
+
+    eventually(everything, within_s=60, what="every record read at least once")
+    assert [member.errors for member in everyone] == [[]] * len(everyone)
+    for member in living:
+        member.close()
+    eventually(lambda: describe(client, group).group_state == "Empty")
