@@ -8,7 +8,7 @@ from __future__ import annotations
 import os.path
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from storage.checkpoints.lines import replace_file
+from storage.checkpoints.lines import TMP_SUFFIX
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import PARTITION_METADATA
@@ -49,6 +49,11 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
 
 
 def write_partition_metadata(fs: FileSystem, directory: str, topic_id: bytes) -> None:
-    """Atomically write the file. Blocking: disk."""
+    """Atomically write the file without waiting for the disk.
+
+    Creating a topic of many partitions must not cost a disk flush for each. The first flush of the log makes it
+    durable; if a power failure comes first, the log is empty and the file missing, and both are made anew.
+    """
     path = os.path.join(directory, PARTITION_METADATA)
-    replace_file(fs, path, f"version: 0\ntopic_id: {encode_id(topic_id)}".encode("ascii"))
+    fs.write_file(path + TMP_SUFFIX, f"version: 0\ntopic_id: {encode_id(topic_id)}".encode("ascii"), sync=False)
+    fs.rename(path + TMP_SUFFIX, path)

@@ -78,7 +78,7 @@ def plan_flush(state: LogState) -> FlushPlan | None:
     if start >= target and not state.has_new_names:
         return None
     files: list[File] = []
-    sealed: list[str] = []
+    sealed = list(state.unsynced_files)
     try:
         for segment in state.segments.overlapping(start, target):
             if segment.is_active:
@@ -88,6 +88,7 @@ def plan_flush(state: LogState) -> FlushPlan | None:
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
     plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target)
+    state.unsynced_files.clear()
     state.has_new_names = False  # what is created from now on belongs to the next plan
     return plan
 

@@ -36,6 +36,7 @@ from storage.segment.names import (
     INDEX_SUFFIXES,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
+    MARKERS,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     parse_segment_file,
@@ -59,10 +60,13 @@ class LoadParameters:
 def load(state: LogState, parameters: LoadParameters) -> None:
     """Bring a log from its files into memory. Raises: OSError, CorruptRecord. Blocking: disk, cpu."""
     state.fs.make_dirs(state.path)
-    remove_leftovers(state.fs, state.path)  # pass 1
-    complete_swaps(state)  # pass 2
+    entries = state.fs.list_dir(state.path)
+    if any(entry.name.endswith(MARKERS) for entry in entries):
+        remove_leftovers(state.fs, state.path)  # pass 1
+        complete_swaps(state)  # pass 2
+        entries = state.fs.list_dir(state.path)
     state.epochs.load()
-    unusable = _find_segments(state)  # pass 3
+    unusable = _find_segments(state, entries)  # pass 3
     is_rebuilt = _recover(state, parameters, unusable)  # passes 4 and 5
     log_end_offset = _ensure_a_segment(state, parameters)  # pass 6
     log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
@@ -74,16 +78,15 @@ def load(state: LogState, parameters: LoadParameters) -> None:
     state.producers.on_high_watermark(state.offsets.high_watermark)
     state.offsets.set_last_stable(state.producers.first_unstable_offset)
     for segment in state.segments:
-        if not segment.is_active:
-            segment.release_files()
+        segment.release_files()
 
 
 # --- pass 3 ---
 
 
-def _find_segments(state: LogState) -> list[Segment]:
+def _find_segments(state: LogState, listing: list[DirEntry]) -> list[Segment]:
     """Fill the map from the directory listing; return the segments whose transaction index cannot be used."""
-    entries = {entry.name: entry for entry in state.fs.list_dir(state.path) if entry.is_file}
+    entries = {entry.name: entry for entry in listing if entry.is_file}
     for name in entries:
         parsed = parse_segment_file(name)
         if parsed is None or parsed.marker:
@@ -93,7 +96,8 @@ def _find_segments(state: LogState) -> list[Segment]:
         elif parsed.kind in INDEX_SUFFIXES and segment_file(parsed.base_offset, LOG_SUFFIX) not in entries:
             logger.warning("removing an index without its log path=%s", os.path.join(state.path, name))
             state.fs.unlink(os.path.join(state.path, name))
-    state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX))
+    if LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX in entries:
+        state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX))
     return [segment for segment in state.segments if not _has_usable_txn_index(segment)]
 
 

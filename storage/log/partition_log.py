@@ -35,6 +35,7 @@ from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from storage.segment.names import PARTITION_METADATA
 from storage.stats import StorageStats
 from storage.types import AppendOrigin, TopicPartition
 
@@ -393,6 +394,8 @@ def _settle_topic_id(state: LogState, topic_id: bytes | None) -> bytes | None:
         found = None
     if found is None and topic_id is not None:
         write_partition_metadata(state.fs, state.path, topic_id)
+        state.unsynced_files.append(os.path.join(state.path, PARTITION_METADATA))
+        state.has_new_names = True
     elif found is not None and topic_id is not None and found != topic_id:
         raise InconsistentTopicId(state.path, topic_id, found)
     return found or topic_id

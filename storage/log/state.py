@@ -38,6 +38,7 @@ class LogState:
         "stats",
         "topic_id",
         "tp",
+        "unsynced_files",
     )
 
     def __init__(
@@ -60,6 +61,7 @@ class LogState:
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
         self.has_new_names = False  # files were created or renamed since the directory was last synced
+        self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
         self.segments = Segments()  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends

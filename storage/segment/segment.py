@@ -104,6 +104,7 @@ class Segment:
         file = self.log.open(create=True)
         if self._config.preallocate:
             file.reserve(self._config.segment_bytes)
+        self.log.close()
         self.activate()
 
     def set_index_sizes(self, index_size: int, time_index_size: int, txn_index_size: int) -> None:
