@@ -58,7 +58,7 @@ from config.dynamic import describe_topic
 from config.resolve import Resolver
 from config.views import ListenerConfig, LogConfig, log_config
 from protocol.api_keys import ApiKey
-from protocol.uuids import random_uuid
+from protocol.uuids import ZERO_UUID, random_uuid
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
@@ -99,6 +99,8 @@ class Broker:
         self._pools = Pools()
         self._scheduler = Scheduler()
         self._tasks = TaskOwner("broker")
+        self._asked_to_stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._status = 0
         self._recovery_seconds = 0.0
         self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
@@ -146,9 +148,8 @@ class Broker:
     async def run(self) -> int:
         """Start, serve until a signal asks to stop, stop; the exit status."""
         loop = asyncio.get_running_loop()
-        asked: asyncio.Future[str] = loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number, asked)
+            loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self.lifecycle.start()
         except (StorageError, OSError) as failure:
@@ -156,14 +157,20 @@ class Broker:
             print(f"odradek: {failure}", file=sys.stderr)
             return 1
         self._say_ready()
-        logger.info("stopping reason=%s", await asked)
+        logger.info("stopping reason=%s", await self._asked_to_stop)
         return await self._stop()
 
-    def _on_signal(self, number: signal.Signals, asked: asyncio.Future[str]) -> None:
+    def _on_signal(self, number: signal.Signals) -> None:
         """Stop at the first signal; at the second one end at once, whatever is open."""
-        if asked.done():
+        if self._asked_to_stop.done():
             os._exit(128 + number)
-        asked.set_result(number.name)
+        self._asked_to_stop.set_result(number.name)
+
+    def _on_lost_metadata(self, failure: BaseException) -> None:
+        """Stop: without its metadata log the broker could only answer from the past."""
+        self._status = 1
+        if not self._asked_to_stop.done():
+            self._asked_to_stop.set_result(f"the cluster metadata failed: {failure}")
 
     async def _stop(self) -> int:
         """Stop within the bound; what is late is left to the recovery of the next start."""
@@ -175,7 +182,7 @@ class Broker:
             logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
             return 1
         logger.info("stopped clean=%s", clean)
-        return 0 if clean else 1
+        return self._status if clean else 1
 
     def _say_ready(self) -> None:
         took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
@@ -267,9 +274,10 @@ class Broker:
             self._clock,
             self._rng,
             self._on_metadata_disk,
-            self._tasks,
+            TaskOwner("controller", self._on_lost_metadata),
         )
         self._controller.subscribe(self._partitions.publish)
+        self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
         await self._controller.start(
             Registration(
@@ -362,6 +370,16 @@ class Broker:
         self._serve_groups(image)
         if delta.deleted_topics:
             self._coordinator.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+
+    def _report_directories(self, delta: Delta, image: ClusterImage) -> None:
+        """Tell the metadata where new replicas landed, where it could not know: with several directories."""
+        landed = {}
+        for placed in delta.created_partitions:
+            log_dir = self._logs.dir_of(placed.topic_partition)
+            if log_dir is not None and ZERO_UUID in placed.image.directories:
+                landed[placed.topic_partition] = log_dir.directory_id
+        if landed:
+            self._tasks.spawn("report-directories", self._controller.assign_directories(landed))
 
     def _serve_groups(self, image: ClusterImage) -> None:
         topic = image.topics_by_name.get(GROUP_METADATA_TOPIC)

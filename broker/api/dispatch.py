@@ -29,10 +29,13 @@ logger = logging.getLogger(__name__)
 class _Served:
     """A route and what is looked up once for it."""
 
-    __slots__ = ("request_type", "route", "stats")
+    __slots__ = ("api_key", "first_version", "handler", "last_version", "request_type", "stats")
 
     def __init__(self, route: Route, stats: RequestStats) -> None:
-        self.route = route
+        self.api_key = route.api_key
+        self.first_version = route.first_served_version
+        self.last_version = route.max_version
+        self.handler = route.handler
         self.request_type: type[Any] | None = None  # loaded with the first request
         self.stats = stats
 
@@ -43,6 +46,8 @@ class Dispatcher:
     def __init__(self, routes: dict[ApiKey, Route], stats: BrokerStats, monotonic_ns: Callable[[], int]) -> None:
         self._stats = stats
         self._monotonic_ns = monotonic_ns
+        versions = routes[ApiKey.API_VERSIONS]
+        self._own_versions = versions.min_version, versions.max_version
         self._served = {int(key): _Served(route, stats.of(key.name.lower())) for key, route in routes.items()}
 
     def execute(
@@ -60,64 +65,73 @@ class Dispatcher:
         except ProtocolError:
             self._stats.refused_frames += 1
             raise
-        served = self._served.get(header.api_key)
-        version = header.api_version
-        if served is None or not served.route.serves(version):
-            return True, self._unsupported(UnsupportedVersion(header.api_key, version, header.correlation_id))
-        served.stats.received_bytes += len(frame)
+        api_key, version, correlation_id, client_id = header
+        served = self._served.get(api_key)
+        if served is None or not served.first_version <= version <= served.last_version:
+            return True, self._unsupported(UnsupportedVersion(api_key, version, correlation_id))
+        stats = served.stats
+        stats.received_bytes += len(frame)
         request_type = served.request_type
         if request_type is None:
-            request_type = served.request_type = REQUESTS[served.route.api_key]
+            request_type = served.request_type = REQUESTS[served.api_key]
         try:
             request = decode(request_type, version, frame, body_position)
         except ProtocolError:
-            served.stats.malformed += 1
+            stats.malformed += 1
             raise
-        context = RequestContext(
-            connection.id,
-            connection.listener,
-            connection.client_host,
-            header.api_key,
-            version,
-            header.correlation_id,
-            header.client_id or "",
-        )
-        work = self._run(served, request, context, started_ns)
-        return start_inline(work)
-
-    async def _run(self, served: _Served, request: Any, context: RequestContext, started_ns: int) -> list[Any]:
+        context = connection.context
+        context.begin(served.api_key, version, correlation_id, client_id or "")
         try:
-            response = await served.route.handler(request, context)
-            if context.close_after:
-                raise CloseConnection("the request asked for no answer and failed")
-            if response is None:
-                return []
-            prefix = response_prefix(served.route.api_key, context.api_version, context.correlation_id)
-            if isinstance(response, EncodedResponse):
-                return _framed([prefix + response.body])
-            return _framed(encode(response, context.api_version, prefix))
-        except CloseConnection:
-            served.stats.failed += 1
-            raise
+            done, outcome = start_inline(served.handler(request, context))
+            if done:
+                pieces = self._answer(served, context, outcome)
+                stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+                return True, pieces
         except Exception as failure:
-            served.stats.failed += 1
-            logger.exception("request failed api=%s version=%d", served.route.api_key.name, context.api_version)
-            raise CloseConnection("the request could not be answered") from failure
+            raise self._failed(served, context, failure) from failure
+        return False, self._finish(served, context, outcome, started_ns)
+
+    async def _finish(
+        self, served: _Served, context: RequestContext, work: Coroutine[Any, Any, Any], started_ns: int
+    ) -> list[Any]:
+        """Carry on a request that waits."""
+        try:
+            return self._answer(served, context, await work)
+        except Exception as failure:
+            raise self._failed(served, context, failure) from failure
         finally:
             served.stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
 
+    def _answer(self, served: _Served, context: RequestContext, response: Any) -> list[Any]:
+        """Encode what the handler gave."""
+        if context.close_after:
+            raise CloseConnection("the request asked for no answer and failed")
+        if response is None:
+            return []
+        prefix = response_prefix(served.api_key, context.api_version, context.correlation_id)
+        if isinstance(response, EncodedResponse):
+            return _framed([prefix + response.body])
+        return _framed(encode(response, context.api_version, prefix))
+
+    def _failed(self, served: _Served, context: RequestContext, failure: Exception) -> CloseConnection:
+        """Count a request that gets no answer, and report it unless hanging up is what the protocol asks for."""
+        served.stats.failed += 1
+        if isinstance(failure, CloseConnection):
+            return failure
+        logger.error("request failed api=%s version=%d", served.api_key.name, context.api_version, exc_info=failure)
+        return CloseConnection("the request could not be answered")
+
     def _unsupported(self, unsupported: UnsupportedVersion) -> list[Any]:
         self._stats.refused_frames += 1
-        served = self._served.get(ApiKey.API_VERSIONS)
-        if unsupported.api_key != ApiKey.API_VERSIONS or served is None:
+        if unsupported.api_key != ApiKey.API_VERSIONS:
             raise CloseConnection(f"api key {unsupported.api_key} version {unsupported.api_version} is not served")
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[
                 ApiVersion(
                     api_key=ApiKey.API_VERSIONS,
-                    min_version=served.route.min_version,
-                    max_version=served.route.max_version,
+                    min_version=self._own_versions[0],
+                    max_version=self._own_versions[1],
                 )
             ],
         )

@@ -7,7 +7,7 @@ whoever needs them longer copies them before.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,29 @@ from protocol.api_keys import ApiKey
 
 @dataclass(slots=True)
 class RequestContext:
-    """Who asked, over which listener, and in which version."""
+    """Who asked, over which listener, and in which version.
+
+    One object a connection: it serves request after request, which is safe because a connection runs one at a time.
+    """
 
     connection_id: int
     listener: ListenerConfig
     client_host: str
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str
+    api_key: int = -1
+    api_version: int = -1
+    correlation_id: int = -1
+    client_id: str = ""
     principal: str = "User:ANONYMOUS"
     close_after: bool = False
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
+
+    def begin(self, api_key: int, api_version: int, correlation_id: int, client_id: str) -> None:
+        """Take up the next request."""
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.close_after = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class EncodedResponse:
     body: bytes
 
 
-Handler = Callable[[Any, RequestContext], Awaitable[Any]]
+Handler = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,11 @@ class Route:
     handler: Handler
     served_from: int = -1
 
+    @property
+    def first_served_version(self) -> int:
+        """The lowest version that is executed."""
+        return self.min_version if self.served_from < 0 else self.served_from
+
     def serves(self, version: int) -> bool:
         """Tell whether a request of this version is executed."""
-        first = self.min_version if self.served_from < 0 else self.served_from
-        return first <= version <= self.max_version
+        return self.first_served_version <= version <= self.max_version

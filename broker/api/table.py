@@ -32,6 +32,6 @@ def ensure_declared(table: dict[ApiKey, Route]) -> None:
     """Check that the message schemas know every served version; a test's work, since it loads all of them."""
     for key, route in table.items():
         request = REQUESTS[key]
-        first = route.min_version if route.served_from < 0 else route.served_from
+        first = route.first_served_version
         if not request.MIN_VERSION <= first <= route.max_version <= request.MAX_VERSION:
             raise ValueError(f"{key.name} {first}-{route.max_version} is not declared")

@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
+from broker.api.route import RequestContext
 from broker.net.outbox import Flushed, Outbox, ShortFile, release_region
 from broker.runtime.tasks import TaskOwner
 from config.views import ListenerConfig
@@ -89,6 +90,7 @@ class Connection:
         "_waiting",
         "client_host",
         "closed",
+        "context",
         "id",
         "last_active",
         "listener",
@@ -102,6 +104,7 @@ class Connection:
         self.listener = listener
         self.client_host = client_host
         self.id = connection_id
+        self.context = RequestContext(connection_id, listener, client_host)
         self._outbox = Outbox(sock)
         self._kept = bytearray()  # bytes received and not executed yet
         self._own: bytearray | None = None  # the frame that is too large for the shared buffer
