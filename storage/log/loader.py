@@ -126,45 +126,42 @@ def _has_usable_txn_index(segment: Segment) -> bool:
 def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment]) -> bool:
     """Recover what must not be trusted; tell whether the producer state now stands at the log end."""
     segments = list(state.segments)
-    if not segments:
-        return False
-    if not parameters.is_clean:
-        first = state.segments.floor(parameters.recovery_point) or segments[0]
-    elif state.config.validate_on_open:
-        first = segments[-1]
-    else:
-        first = None
-    suspect = [segment for segment in segments if first is not None and segment.base_offset >= first.base_offset]
-    for segment in segments:
-        if segment in suspect:
-            break
+    suspect = _suspects(state, parameters)
+    for segment in segments[: len(segments) - len(suspect)]:
         if segment in unusable:
-            _recover_one(state, parameters, segment)
+            _rebuild_at(state, parameters, segment.base_offset)
+            _recover_in_turn(state, segment)
         if not parameters.is_clean or segment.has_odd_index_sizes():
             segment.ensure_indexes()
-            segment.release_files()
-    if not suspect:
+        segment.release_files()
+    if not segments or (parameters.is_clean and segments[-1] not in unusable):
+        if segments and state.config.validate_on_open:
+            _validate_active(state, segments[-1])
         return False
     _rebuild_at(state, parameters, suspect[0].base_offset)
     for segment in suspect:
-        cut = _recover_in_turn(state, segment)
-        state.stats.cut_bytes += cut
-        if cut:
+        if _recover_in_turn(state, segment):
             _remove_after(state, segment)
             break
     return True
 
 
+def _suspects(state: LogState, parameters: LoadParameters) -> list[Segment]:
+    """Return the segments at the end of the log that may hold unfinished writes."""
+    segments = list(state.segments)
+    return segments[-1:] if parameters.is_clean else state.segments.starting_with(parameters.recovery_point)
+
+
+def _validate_active(state: LogState, segment: Segment) -> None:
+    """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
+    cut = segment.recover(lambda header, batch: None, keeps_txn_index=True)
+    state.stats.recovered_segments += 1
+    state.stats.cut_bytes += cut
+
+
 def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:
     start = max(parameters.log_start_offset, state.segments.first().base_offset)
     rebuild_producers(state, log_start_offset=min(start, offset), end_offset=offset)
-
-
-def _recover_one(state: LogState, parameters: LoadParameters, segment: Segment) -> None:
-    """Recover a single segment below the others, for its indexes only."""
-    _rebuild_at(state, parameters, segment.base_offset)
-    _recover_in_turn(state, segment)
-    segment.release_files()
 
 
 def _recover_in_turn(state: LogState, segment: Segment) -> int:
@@ -174,8 +171,11 @@ def _recover_in_turn(state: LogState, segment: Segment) -> int:
     take_snapshot(state.fs, state.path, producers, sync=False)
 
     def follow(header: BatchHeader, batch: memoryview) -> None:
-        if header.partition_leader_epoch >= 0:
+        if header.partition_leader_epoch > epochs.latest_epoch:
             epochs.assign_recovered(header.partition_leader_epoch, header.base_offset)
+        if header.producer_id < 0:
+            producers.map_end_offset = header.next_offset
+            return
         try:
             marker = marker_of(header, batch)
         except InvalidBatch:
@@ -184,6 +184,7 @@ def _recover_in_turn(state: LogState, segment: Segment) -> int:
 
     cut = segment.recover(follow)
     state.stats.recovered_segments += 1
+    state.stats.cut_bytes += cut
     return cut
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from config.views import LogConfig
 from protocol.records.batch import LOG_OVERHEAD
-from protocol.records.errors import CorruptBatch
+from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
 from storage.env.clock import Clock, Rng
 from storage.env.fs import Buffer, FileSystem
@@ -359,7 +359,7 @@ class PartitionLog:
             return action()
         except OSError as error:
             raise StorageFailure(f"{self.path}: {error}", self.path) from error
-        except (CorruptBatch, CorruptIndex) as error:
+        except (CorruptBatch, InvalidBatch, CorruptIndex) as error:
             raise CorruptRecord(f"{self.path}: {error}") from error
 
     def __repr__(self) -> str:

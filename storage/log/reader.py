@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from config.views import NO_DECOMPRESSED_LIMIT
 from protocol.records.batch import MAGIC_V2, BatchHeader
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record, iter_section, record_section
+from protocol.records.scan import largest_body
 from storage.errors import InvalidRecord, OffsetOutOfRange
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
@@ -174,15 +176,15 @@ class LogReader:
 
     def _records(self, segment: Segment, position: int, header: BatchHeader) -> list[Record]:
         batch = segment.log.read(position, header.size_bytes)
-        limit = self._state.config.max_decompressed_message_bytes
         if header.magic < MAGIC_V2:
             return iter_legacy_records(batch)
-        records = []
-        for record in iter_records(batch, 0, header):
-            if header.codec and len(record.value or b"") + len(record.key or b"") > limit:
-                raise InvalidRecord(f"record at offset {record.offset} inflates beyond {limit} bytes")
-            records.append(record)
-        return records
+        section = record_section(batch, 0, header)
+        limit = self._state.config.max_decompressed_message_bytes
+        if header.codec and limit < NO_DECOMPRESSED_LIMIT and len(section) > limit:
+            largest = largest_body(section, header.record_count)
+            if largest > limit:
+                raise InvalidRecord(f"a compressed record of {largest} bytes exceeds the configured limit of {limit}")
+        return list(iter_section(header, section))
 
     # --- transactions ---
 

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from struct import Struct
 from zlib import crc32
 
+from crc32c import crc32c
+
 from protocol.records.batch import (
+    CRC_START,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -18,7 +21,6 @@ from protocol.records.batch import (
     MIN_BATCH_LENGTH,
     MIN_LEGACY_LENGTH,
     BatchHeader,
-    check_crc,
     header_from,
 )
 from protocol.records.errors import CorruptBatch
@@ -153,20 +155,20 @@ class LogFile:
         while position < end:
             window = memoryview(self.read(position, max(needed, window_bytes)))
             needed = window_bytes
-            at = 0
-            while at < len(window):
-                if len(window) - at < HEADER_SIZE and position + len(window) < end:
+            at, limit = 0, len(window)
+            while at < limit:
+                if limit - at < HEADER_SIZE and position + limit < end:
                     break
                 header = parse_any_header(window, at)
-                size = header.batch_length + LOG_OVERHEAD
-                if position + at + size > end:
-                    return
-                if at + size > len(window):
-                    needed = size
+                following = at + header[1] + LOG_OVERHEAD
+                if following > limit:
+                    if position + following > end:
+                        return
+                    needed = following - at
                     break
-                yield position + at, header, window[at : at + size]
-                at += size
-            if at == 0 and needed <= len(window):
+                yield position + at, header, window[at:following]
+                at = following
+            if at == 0 and needed <= limit:
                 return
             position += at
 
@@ -192,7 +194,7 @@ def parse_any_header(buffer: Buffer, position: int) -> BatchHeader:
     """
     if len(buffer) - position >= HEADER_SIZE:
         header = header_from(HEADER.unpack_from(buffer, position))
-        if header.magic == MAGIC_V2 and header.batch_length >= MIN_BATCH_LENGTH:
+        if header[3] == MAGIC_V2 and header[1] >= MIN_BATCH_LENGTH:
             return header
     if len(buffer) - position < _MIN_LEGACY_SIZE:
         raise CorruptBatch(f"{len(buffer) - position} bytes are too few for a batch")
@@ -207,6 +209,6 @@ def parse_any_header(buffer: Buffer, position: int) -> BatchHeader:
 
 def has_valid_crc(header: BatchHeader, batch: memoryview) -> bool:
     """Tell whether the whole batch or legacy message carries its checksum."""
-    if header.magic == MAGIC_V2:
-        return check_crc(batch, 0, header)
+    if header[3] == MAGIC_V2:
+        return crc32c(batch[CRC_START:]) == header[4]
     return crc32(batch[_LEGACY_CRC_START:]) == header.crc

@@ -263,22 +263,33 @@ class Segment:
 
     # --- recovery and truncation ---
 
-    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None]) -> int:
-        """Rebuild all indexes from the batches, cut at the first bad byte, and return how many bytes were cut.
+    def recover(
+        self, on_batch: Callable[[BatchHeader, memoryview], None], *, keeps_txn_index: bool = False
+    ) -> int:
+        """Rebuild the indexes from the batches, cut at the first bad byte, and return how many bytes were cut.
 
-        on_batch sees each good batch in order and may add to the txn index. Blocking: reads the whole segment.
+        on_batch sees each good batch in order. It fills the emptied txn index, unless that one is trusted up to the
+        cut. Blocking: reads the whole segment.
         """
         self._index_sizes = None
-        self._reset_indexes()
+        self._reset_sparse_indexes()
+        if not keeps_txn_index:
+            self.txn_index.reset()
         valid = last_indexed = 0
         last_offset = self.base_offset - 1
+        highest, path = self.base_offset + MAX_RELATIVE_OFFSET, self.log.path
         try:
             for position, header, batch in self.log.batches():
-                if not has_valid_crc(header, batch) or header.last_offset <= last_offset:
+                end_offset = header[0] + header[6]
+                if not has_valid_crc(header, batch) or end_offset <= last_offset:
                     break
-                last_offset = header.last_offset
-                self._ensure_in_range(last_offset)
-                last_indexed = self._index_recovered(position, header, last_indexed)
+                last_offset = end_offset
+                if last_offset > highest:
+                    raise StorageFailure(f"offset {last_offset} cannot lie in a segment at {self.base_offset}", path)
+                if header[8] > self.largest_timestamp:
+                    self.largest_timestamp, self.offset_of_largest_timestamp = header[8], last_offset
+                if position - last_indexed > self.index_interval_bytes:
+                    last_indexed = self._index_recovered(position, last_offset, last_indexed)
                 valid = position + len(batch)
                 on_batch(header, batch)
         except CorruptBatch as error:
@@ -288,6 +299,7 @@ class Segment:
         if cut:
             logger.warning("cutting the tail path=%s valid_bytes=%d cut_bytes=%d", self.log.path, valid, cut)
             self.log.truncate(valid)
+            self.txn_index.truncate_to(last_offset + 1)
         self.write_final_time_entry()
         self.offset_index.file.trim()
         self.time_index.file.trim()
@@ -296,37 +308,31 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone."""
         self._index_sizes = None
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.largest_timestamp, self.offset_of_largest_timestamp = NO_TIMESTAMP, self.base_offset
+        self._reset_sparse_indexes()
         last_indexed = 0
         try:
             for position, header in self.log.headers():
-                last_indexed = self._index_recovered(position, header, last_indexed)
+                if header.max_timestamp > self.largest_timestamp:
+                    self.largest_timestamp = header.max_timestamp
+                    self.offset_of_largest_timestamp = header.last_offset
+                if position - last_indexed > self.index_interval_bytes:
+                    last_indexed = self._index_recovered(position, header.last_offset, last_indexed)
         except (CorruptBatch, CorruptIndex) as error:
             logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
         self.write_final_time_entry()
         if self.is_active:
             self.activate()
 
-    def _index_recovered(self, position: int, header: BatchHeader, last_indexed: int) -> int:
-        last_offset = header.last_offset
-        if header.max_timestamp > self.largest_timestamp:
-            self.largest_timestamp, self.offset_of_largest_timestamp = header.max_timestamp, last_offset
-        if position - last_indexed > self.index_interval_bytes and not self.offset_index.file.is_full():
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
-            return position
-        return last_indexed
+    def _index_recovered(self, position: int, last_offset: int, last_indexed: int) -> int:
+        if self.offset_index.file.is_full():
+            return last_indexed
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
+        return position
 
-    def _ensure_in_range(self, offset: int) -> None:
-        if offset - self.base_offset > MAX_RELATIVE_OFFSET:
-            raise StorageFailure(f"offset {offset} cannot belong to a segment at {self.base_offset}", self.log.path)
-
-    def _reset_indexes(self) -> None:
+    def _reset_sparse_indexes(self) -> None:
         self.offset_index.reset()
         self.time_index.reset()
-        self.txn_index.reset()
         self.largest_timestamp, self.offset_of_largest_timestamp = NO_TIMESTAMP, self.base_offset
 
     def truncate_to(self, offset: int) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
-from storage.errors import OffsetOutOfRange
+from config.views import LogConfig
+from storage.errors import InvalidRecord, OffsetOutOfRange
 from storage.log.legacy import iter_legacy_records
 from storage.types import AppendOrigin
 from tests.sim.logs import NOW, append, batch, batches_of, offsets_of, read_all
@@ -134,3 +135,13 @@ def test_a_consumer_far_behind_reads_everything_in_order(open_log):
 def test_legacy_messages_are_read(open_log):
     plain = bytes.fromhex("000000000000000700000018000000000100000000000000002affffffff000000026869")
     assert [tuple(r)[:4] for r in iter_legacy_records(plain)] == [(7, 42, None, b"hi")]
+
+
+def test_a_lookup_that_must_inflate_too_large_a_record_is_refused(open_log):
+    log = open_log()
+    append(log, 2, value=bytes(5000), codec=1)
+    log.config = LogConfig(max_decompressed_message_bytes=1000)
+    with pytest.raises(InvalidRecord):
+        log.offset_for_timestamp(0, bound=2)
+    log.config = LogConfig(max_decompressed_message_bytes=6000)
+    assert log.offset_for_timestamp(0, bound=2).offset == 0
