@@ -180,7 +180,8 @@ class Broker:
         except TimeoutError:
             limit_ms = self._config.shutdown_timeout_ms
             logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
-            return 1
+            logging.shutdown()
+            os._exit(1)  # a thread that hangs in the disk must not keep the process
         logger.info("stopped clean=%s", clean)
         return self._status if clean else 1
 
