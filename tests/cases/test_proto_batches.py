@@ -71,6 +71,7 @@ def test_proto_20_header_fields_the_broker_overwrites(broker: BrokerProcess, cli
     epoch = client.topic(topic).partitions[0].leader_epoch
     sent = [batches.build(THREE, partition_leader_epoch=value) for value in (0, 7, -1)]
     sent.append(batches.build(THREE, producer_id=-5))
+    sent.append(batches.build(THREE, base_offset=12345))
     for number, batch in enumerate(sent):
         assert client.append(topic, batch) == 3 * number
     stored = client.fetch_all(topic)

@@ -48,14 +48,17 @@ def test_stor_06_damaged_checkpoints(broker: BrokerProcess, fresh, damage: str, 
             client.append(topic, batches.simple(f"{number}", timestamp=START + number * 5))
     assert broker.stop() in (0, 143)
     text = DAMAGE[damage].format(topic=topic)
+    # The reference forgives an unreadable file only where it has a fallback; otherwise the directory goes offline.
+    tender = is_reference and damage in ("garbage", "version 9", "count too large")
     for name in ROOT_CHECKPOINTS:
         if damage == "beyond the end" and name.startswith("log-start"):
             continue
-        if is_reference and name.startswith("cleaner"):
-            continue  # the reference takes the directory offline
+        if tender and name not in ROOT_CHECKPOINTS[:2]:
+            continue
         (broker.data_directory / name).write_text(text)
     epochs = folder(broker, topic) / "leader-epoch-checkpoint"
-    epochs.write_text({"vanished topic": "0\n0\n", "beyond the end": "0\n1\n0 999999\n"}.get(damage, text))
+    if not tender:
+        epochs.write_text({"vanished topic": "0\n0\n", "beyond the end": "0\n1\n0 999999\n"}.get(damage, text))
     with start(broker, topic) as client:
         assert (client.start_offset(topic), client.end_offset(topic)) == (0, 10)
         assert values(client, topic) == [b"%d" % number for number in range(10)]
