@@ -24,7 +24,7 @@ def _sample(index: int) -> Sample:
     # A null value needs a key in some clients, so no record is without both.
     return Sample(
         key=None if index % 7 == 0 else f"key-{index}".encode(),
-        value=None if index % 7 == 3 else f"value-{index} ".encode() + b"x" * (index % 50),
+        value=None if index % 7 == 3 else f"value-{index} ".encode() + b"x" * (200 + index),
         headers=[("index", str(index).encode()), ("empty", b"")] if index % 3 == 0 else [],
         timestamp_ms=FIRST_TIMESTAMP_MS + index * TIMESTAMP_STEP_MS,
     )

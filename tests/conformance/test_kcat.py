@@ -15,7 +15,7 @@ from tests.harness.broker import BrokerProcess
 from tests.harness.raw import eventually
 from tests.harness.stored import CODECS, stored_codecs
 
-RECORDS = [(f"key-{i}", f"value-{i} " + "x" * (i % 50)) for i in range(100)]
+RECORDS = [(f"key-{i}", f"value-{i} " + "x" * (200 + i)) for i in range(100)]
 TIMEOUT_S = 30
 
 Run = Callable[..., str]

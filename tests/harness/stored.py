@@ -23,5 +23,9 @@ def stored_batches(data_directory: Path, topic: str, partition: int = 0) -> list
 
 
 def stored_codecs(data_directory: Path, topic: str, partition: int = 0) -> set[str]:
-    """Return the names of the codecs that a partition's batches carry in their attributes."""
-    return {CODECS[batch.codec] for batch in stored_batches(data_directory, topic, partition)}
+    """Return the names of the codecs that a partition's batches carry in their attributes.
+
+    Clients send a batch that compression would not make smaller as it is, so "none" is told only if all are.
+    """
+    found = {CODECS[batch.codec] for batch in stored_batches(data_directory, topic, partition)}
+    return found - {"none"} or found
