@@ -37,6 +37,7 @@ class Lifecycle:
             try:
                 await step.start()
             except BaseException:
+                logger.error("start step failed step=%r", step.name)
                 await self.stop()
                 raise
             self._started.append(step)

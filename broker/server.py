@@ -153,7 +153,7 @@ class Broker:
         try:
             await self.lifecycle.start()
         except (StorageError, OSError) as failure:
-            logger.error("start failed step=%r reason=%s", self.lifecycle.current, failure)
+            logger.error("start failed reason=%s", failure)
             print(f"odradek: {failure}", file=sys.stderr)
             return 1
         self._say_ready()

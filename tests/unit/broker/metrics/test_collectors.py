@@ -1,0 +1,136 @@
+"""Every row of the catalog is exported, once, under the name Prometheus expects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker.exported import Watched, broker_sources, broker_state
+from broker.metrics.catalog import METRICS, Kind
+from broker.metrics.collectors import BrokerCollector
+from broker.metrics.docs import exported_name
+from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
+from protocol.records.builder import build_batch
+from tests.harness.hosted import NOW_MS, Hosted
+
+
+class Rig:
+    """A collector over real partitions; the rest are plain numbers."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self.hosted = hosted
+        self.stats = BrokerStats()
+        self.phase = SimpleNamespace(current="running")
+        self.groups = {"Stable": 2, "Empty": 0}
+        connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
+        watched = Watched(self.phase, connections, hosted.manager, _Sessions())
+        self.registry = CollectorRegistry()
+        self.registry.register(BrokerCollector(self.stats, broker_sources(watched, lambda: self.groups, lambda: 1.5)))
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+
+class _Sessions:
+    partition_count = 30
+    evicted_count = 1
+
+    def __len__(self) -> int:
+        return 3
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    hosted = Hosted(tmp_path)
+    partition = hosted.create("t", partitions=2)
+    partition.append(build_batch([(None, b"a"), (None, b"b")], timestamp=NOW_MS))
+    hosted.manager.get("t", 1).append(build_batch([(None, b"c")], timestamp=NOW_MS))
+    partition.log.increment_log_start_offset(1)
+    rig = Rig(hosted)
+    stats = rig.stats.of("produce")
+    stats.received_bytes += 100
+    for seconds in (0.0004, 0.003, 99.0):
+        stats.latency.observe(seconds)
+    rig.stats.refused_frames += 2
+    yield rig
+
+
+def test_every_row_is_exported_once_with_its_kind_labels_and_help(rig: Rig) -> None:
+    families = {family.name: family for family in rig.registry.collect()}
+    assert len(families) == len(METRICS)
+    for metric in METRICS:
+        family = families[metric.name]
+        assert (family.type, family.documentation) == (metric.kind.value, metric.help)
+        assert family.samples, metric.name
+        assert set(family.samples[0].labels) - {"le"} == set(metric.labels)
+
+
+def test_names_are_legal_and_counters_end_in_total(rig: Rig) -> None:
+    exported = {
+        sample.name
+        for family in text_string_to_metric_families(generate_latest(rig.registry).decode())
+        for sample in family.samples
+    }
+    for metric in METRICS:
+        assert re.fullmatch(r"(kafka|odradek)_[a-z0-9_]+", metric.name)
+        assert not metric.name.endswith("_total"), "the exporter adds it"
+        expected = f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else exported_name(metric)
+        assert expected in exported
+
+
+def test_partitions_are_summed_by_topic_and_shown_by_log(rig: Rig) -> None:
+    assert rig.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 3
+    sizes = [one.log.size_bytes for one in rig.hosted.manager]
+    assert rig.value("kafka_server_brokertopicmetrics_bytesin_total", topic="t") == sum(sizes)
+    for index, size in enumerate(sizes):
+        assert rig.value("kafka_log_log_size", topic="t", partition=str(index)) == size
+    assert rig.value("kafka_log_log_logstartoffset", topic="t", partition="0") == 1
+    assert rig.value("kafka_log_log_logendoffset", topic="t", partition="0") == 2
+    assert rig.value("kafka_log_log_numlogsegments", topic="t", partition="0") == 1
+
+
+def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
+    assert rig.value("kafka_server_kafkaserver_brokerstate") == 3
+    assert rig.value("kafka_server_socketservermetrics_connection_count") == 4
+    assert rig.value("kafka_server_socketservermetrics_connection_creation_total") == 9
+    assert rig.value("kafka_server_replicamanager_partitioncount") == 2
+    assert rig.value("kafka_server_replicamanager_leadercount") == 2
+    assert rig.value("kafka_server_replicamanager_offlinereplicacount") == 0
+    assert rig.value("kafka_server_fetchsessioncache_numincrementalfetchsessions") == 3
+    assert rig.value("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached") == 30
+    assert rig.value("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
+    assert rig.value("kafka_coordinator_group_groupmetadatamanager_numgroups", state="Stable") == 2
+    assert rig.value("odradek_log_recovery_seconds") == 1.5
+    assert rig.value("odradek_network_refused_frames_total") == 2
+
+
+def test_latencies_are_cumulated_buckets(rig: Rig) -> None:
+    name = "kafka_network_requestmetrics_totaltime_seconds"
+    assert rig.value(f"{name}_bucket", request="produce", le="0.0005") == 1
+    assert rig.value(f"{name}_bucket", request="produce", le="0.005") == 2
+    assert rig.value(f"{name}_bucket", request="produce", le="30.0") == 2
+    assert rig.value(f"{name}_bucket", request="produce", le="+Inf") == 3
+    assert rig.value(f"{name}_count", request="produce") == 3
+    assert rig.value(f"{name}_sum", request="produce") == pytest.approx(99.0034)
+
+
+def test_an_observation_on_a_bound_belongs_below_it() -> None:
+    histogram = Histogram()
+    histogram.observe(LATENCY_BOUNDS_SECONDS[2])
+    assert histogram.counts.index(1) == 2
+
+
+@pytest.mark.parametrize(
+    ("phase", "state"),
+    [("not started", 1), ("http", 1), ("log recovery", 2), ("running", 3), ("stopping listeners", 6), ("stopped", 6)],
+)
+def test_the_broker_state_is_the_number_kafka_uses(phase: str, state: int) -> None:
+    assert broker_state(phase) == state

@@ -1,0 +1,102 @@
+"""The HTTP side: metrics, health, readiness and what else a stranger may send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from broker.metrics.exporter import MAX_HEAD_BYTES, Exporter
+
+
+class Rig:
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        Gauge("some_gauge", "A number", registry=registry).set(7)
+        self.reason = ""
+        self.exporter = Exporter(registry, lambda: self.reason)
+        self.port = 0
+
+    async def ask(self, request: bytes) -> tuple[bytes, dict[bytes, bytes], bytes]:
+        """Send bytes; give the status line, the headers and the body."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        answer = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status, *lines = head.split(b"\r\n")
+        headers = dict(line.split(b": ", 1) for line in lines)
+        return status, headers, body
+
+    async def get(self, path: str, *headers: str) -> tuple[bytes, dict[bytes, bytes], bytes]:
+        return await self.ask("\r\n".join((f"GET {path} HTTP/1.1", "Host: x", *headers, "", "")).encode())
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    rig = Rig()
+    rig.port = await rig.exporter.open("127.0.0.1", 0)
+    yield rig
+    await rig.exporter.close()
+
+
+async def test_metrics_are_served_as_text(rig: Rig) -> None:
+    status, headers, body = await rig.get("/metrics")
+    assert status == b"HTTP/1.1 200 OK"
+    assert headers[b"Content-Type"].startswith(b"text/plain; version=")
+    assert int(headers[b"Content-Length"]) == len(body)
+    assert b"\nsome_gauge 7.0\n" in body
+
+
+async def test_a_scraper_that_asks_for_openmetrics_gets_it(rig: Rig) -> None:
+    _, headers, body = await rig.get("/metrics?x=1", "accept: application/openmetrics-text; version=1.0.0")
+    assert headers[b"Content-Type"].startswith(b"application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
+
+
+async def test_health_is_there_from_the_start_and_readiness_tells_its_reason(rig: Rig) -> None:
+    rig.reason = "log recovery"
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+    status, _, body = await rig.get("/readyz")
+    assert (status, body) == (b"HTTP/1.1 503 Service Unavailable", b"not ready: log recovery\n")
+    rig.reason = ""
+    status, _, body = await rig.get("/readyz")
+    assert (status, body) == (b"HTTP/1.1 200 OK", b"ready\n")
+
+
+async def test_head_gives_the_length_without_the_body(rig: Rig) -> None:
+    status, headers, body = await rig.ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")
+    assert status == b"HTTP/1.1 200 OK"
+    assert int(headers[b"Content-Length"]) > 0
+    assert body == b""
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [(b"GET /elsewhere HTTP/1.1", b"404"), (b"POST /metrics HTTP/1.1", b"405"), (b"nonsense", b"400")],
+)
+async def test_everything_else_is_refused(rig: Rig, request_line: bytes, status: bytes) -> None:
+    line, _, _ = await rig.ask(request_line + b"\r\n\r\n")
+    assert line.split()[1] == status
+
+
+async def test_a_head_without_end_is_cut_off(rig: Rig) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD_BYTES))
+    try:
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    except ConnectionResetError:
+        pass
+    finally:
+        writer.close()
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+
+
+async def test_a_client_that_goes_away_hurts_nobody(rig: Rig) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    writer.write(b"GET /met")
+    writer.close()
+    await writer.wait_closed()
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"

@@ -1,0 +1,209 @@
+"""Listeners: where they are, how many they let in, when they send away."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from broker.net.connection import Connection
+from broker.net.listener import Listeners
+from broker.runtime.scheduler import Scheduler
+from broker.runtime.tasks import start_inline
+from config.views import ListenerConfig, NetworkConfig
+
+
+def listener(name: str = "PLAINTEXT", host: str = "127.0.0.1", port: int = 0, advertised: int = 0) -> ListenerConfig:
+    return ListenerConfig(name, "PLAINTEXT", host, port, "broker.example", advertised)
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Echo:
+    """Answers each frame with itself; `wait` does not answer before the gate opens."""
+
+    def __init__(self) -> None:
+        self.gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.through: list[str] = []
+
+    def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
+        self.through.append(connection.listener.name)
+        return start_inline(self._answer(bytes(data)))
+
+    async def _answer(self, data: bytes) -> list[Any]:
+        if data == b"wait":
+            await self.gate
+        return [frame(data)]
+
+
+class Rig:
+    """Listeners that the test opens with a configuration of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.scheduler = Scheduler()
+        self.echo = Echo()
+        self.peers: list[socket.socket] = []
+        self.listeners: Listeners
+
+    def open(self, *listeners_wanted: ListenerConfig, **network: Any) -> tuple[ListenerConfig, ...]:
+        config = NetworkConfig(listeners=listeners_wanted or (listener(),), **network)
+        self.listeners = Listeners(config, self.scheduler, self._load_cold)
+        bound = self.listeners.bind()
+        self.listeners.open(self.echo)
+        return bound
+
+    async def _load_cold(self, region: Any, position: int, size: int) -> None:
+        raise AssertionError("nothing here is read from files")
+
+    async def connect(self, bound: ListenerConfig, host: str = "127.0.0.1") -> socket.socket:
+        peer = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        peer.setblocking(False)
+        self.peers.append(peer)
+        await self.loop.sock_connect(peer, (host, bound.port))
+        return peer
+
+    async def ask(self, peer: socket.socket, payload: bytes) -> bytes:
+        await self.loop.sock_sendall(peer, frame(payload))
+        return await self.receive(peer)
+
+    async def receive(self, peer: socket.socket) -> bytes:
+        return await asyncio.wait_for(self.loop.sock_recv(peer, 4096), 5)
+
+    async def is_closed(self, peer: socket.socket) -> bool:
+        try:
+            return await self.receive(peer) == b""
+        except ConnectionResetError:
+            return True
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - what is waited for is a state, not an event
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    rig = Rig()
+    yield rig
+    for peer in rig.peers:
+        peer.close()
+    rig.listeners.stop_accepting()
+    rig.echo.gate.cancel()
+    await rig.listeners.drain(1000)
+    await rig.scheduler.close()
+
+
+async def test_port_0_becomes_the_bound_port_also_where_it_is_advertised(rig: Rig) -> None:
+    first, second = rig.open(listener("A"), listener("B", advertised=1234))
+    assert first.port == first.advertised_port > 0
+    assert second.port > 0 and second.advertised_port == 1234
+    assert (first.advertised_host, first.name) == ("broker.example", "A")
+
+
+async def test_each_connection_knows_the_listener_it_came_through(rig: Rig) -> None:
+    first, second = rig.open(listener("A"), listener("B"))
+    for bound in (second, first):
+        assert await rig.ask(await rig.connect(bound), b"hello") == frame(b"hello")
+    assert rig.echo.through == ["B", "A"]
+
+
+async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
+    """A port is taken early, so that a second broker fails before a long recovery; clients wait or are refused."""
+    rig.listeners = Listeners(NetworkConfig(listeners=(listener(),)), rig.scheduler, rig._load_cold)
+    (bound,) = rig.listeners.bind()
+    with pytest.raises(ConnectionRefusedError):
+        await rig.connect(bound)
+    rig.listeners.open(rig.echo)
+    assert await rig.ask(await rig.connect(bound), b"hello") == frame(b"hello")
+
+
+async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
+    (bound,) = rig.open()
+    again = Listeners(NetworkConfig(listeners=(listener("B", port=bound.port),)), rig.scheduler, rig._load_cold)
+    with pytest.raises(OSError, match=rf"listener B cannot bind 127\.0\.0\.1:{bound.port}"):
+        again.bind()
+
+
+async def test_connections_above_the_limit_are_sent_away_and_room_is_given_again(rig: Rig) -> None:
+    (bound,) = rig.open(max_connections=2)
+    peers = [await rig.connect(bound) for _ in range(2)]
+    for peer in peers:
+        await rig.ask(peer, b"hello")
+    assert await rig.is_closed(await rig.connect(bound))
+    assert (rig.listeners.connection_count, rig.listeners.accepted_count) == (2, 2)
+    peers[0].close()
+    await rig.until(lambda: rig.listeners.connection_count == 1)
+    assert await rig.ask(await rig.connect(bound), b"hello") == frame(b"hello")
+    assert rig.listeners.accepted_count == 3
+
+
+async def test_the_limit_per_address_has_exceptions(rig: Rig) -> None:
+    (bound,) = rig.open(max_connections_per_ip=1, max_connections_per_ip_overrides=(("127.0.0.2", 2),))
+    await rig.ask(await rig.connect(bound), b"hello")
+    assert await rig.is_closed(await rig.connect(bound))
+    for expected in (True, True, False):
+        peer = socket.socket()
+        peer.setblocking(False)
+        peer.bind(("127.0.0.2", 0))
+        rig.peers.append(peer)
+        await rig.loop.sock_connect(peer, ("127.0.0.1", bound.port))
+        if expected:
+            assert await rig.ask(peer, b"hello") == frame(b"hello")
+        else:
+            assert await rig.is_closed(peer)
+
+
+async def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer(rig: Rig) -> None:
+    (bound,) = rig.open(connections_max_idle_ms=30)
+    idle, waiting = await rig.connect(bound), await rig.connect(bound)
+    await rig.loop.sock_sendall(waiting, frame(b"wait"))
+    assert await rig.is_closed(idle)
+    assert rig.listeners.connection_count == 1
+    rig.echo.gate.set_result(None)
+    assert await rig.receive(waiting) == frame(b"wait")
+    assert await rig.is_closed(waiting)
+
+
+async def test_a_negative_idle_time_closes_nobody(rig: Rig) -> None:
+    (bound,) = rig.open(connections_max_idle_ms=-1)
+    peer = await rig.connect(bound)
+    assert await rig.ask(peer, b"hello") == frame(b"hello")
+    assert not rig.scheduler._jobs._tasks
+
+
+async def test_a_drain_answers_requests_in_progress_and_takes_no_further_ones(rig: Rig) -> None:
+    (bound,) = rig.open()
+    idle, busy = await rig.connect(bound), await rig.connect(bound)
+    await rig.ask(idle, b"hello")
+    await rig.loop.sock_sendall(busy, frame(b"wait") + frame(b"never"))
+    await rig.until(lambda: len(rig.echo.through) == 2)
+    rig.listeners.stop_accepting()
+    draining = asyncio.ensure_future(rig.listeners.drain(60_000))
+    assert await rig.is_closed(idle)
+    with pytest.raises(ConnectionRefusedError):
+        await rig.connect(bound)
+    assert not draining.done()
+    rig.echo.gate.set_result(None)
+    assert await rig.receive(busy) == frame(b"wait")
+    assert await rig.is_closed(busy)
+    await asyncio.wait_for(draining, 5)
+    assert rig.listeners.connection_count == 0
+    assert len(rig.echo.through) == 2
+
+
+async def test_a_drain_ends_at_its_deadline(rig: Rig) -> None:
+    (bound,) = rig.open()
+    peer = await rig.connect(bound)
+    await rig.loop.sock_sendall(peer, frame(b"wait"))
+    await rig.until(lambda: len(rig.echo.through) == 1)
+    rig.listeners.stop_accepting()
+    await asyncio.wait_for(rig.listeners.drain(20), 5)
+    assert rig.echo.gate.cancelled(), "the wait was given up with its connection"
+    assert await rig.is_closed(peer)
