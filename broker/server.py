@@ -64,7 +64,7 @@ from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
 from storage.env.page_cache import load as load_pages
 from storage.env.posix import PosixFileSystem
-from storage.errors import StorageError
+from storage.errors import StorageError, StorageFailure
 from storage.log.partition_log import PartitionLog
 from storage.segment.region import FileRegion
 from storage.stats import StorageStats
@@ -112,7 +112,9 @@ class Broker:
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
         )
-        self._partitions = PartitionManager(self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms)
+        self._partitions = PartitionManager(
+            self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms, self._on_lost_dir
+        )
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
@@ -171,6 +173,11 @@ class Broker:
         self._status = 1
         if not self._asked_to_stop.done():
             self._asked_to_stop.set_result(f"the cluster metadata failed: {failure}")
+
+    def _on_lost_dir(self, log_dir: LogDir, failure: StorageFailure) -> None:
+        """Go on with the directories that are left, unless none is or the one with the metadata is gone."""
+        if log_dir is self._metadata_dir or not any(self._logs.online_dirs()):
+            self._on_lost_metadata(failure)
 
     async def _stop(self) -> int:
         """Stop within the bound; what is late is left to the recovery of the next start."""

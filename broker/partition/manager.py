@@ -9,6 +9,7 @@ from broker.metadata.image import TOPIC_RESOURCE, ClusterImage, Delta, Partition
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.partition import Partition
 from config.views import LogConfig
+from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.errors import InconsistentTopicId, StorageFailure
 from storage.types import TopicPartition
@@ -16,16 +17,27 @@ from storage.types import TopicPartition
 logger = logging.getLogger(__name__)
 
 ConfigFor = Callable[[str, ClusterImage], LogConfig]
+OnDirLost = Callable[[LogDir, StorageFailure], None]
+"""Told once of each directory that has failed, after its partitions went offline."""
 
 
 class PartitionManager:
     """Hosts partitions; a publisher of the metadata tells it what there is."""
 
-    def __init__(self, logs: LogManager, node_id: int, config_for: ConfigFor, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        logs: LogManager,
+        node_id: int,
+        config_for: ConfigFor,
+        now_ms: Callable[[], int],
+        on_dir_lost: OnDirLost,
+    ) -> None:
         self._logs = logs
         self._now_ms = now_ms
         self._node_id = node_id
         self._config_for = config_for
+        self._on_dir_lost = on_dir_lost
+        self._lost_dirs: set[str] = set()  # the paths that on_dir_lost was told of
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
         self._has_image = False  # set with the first image, which tells which of the loaded logs are still wanted
@@ -64,6 +76,9 @@ class PartitionManager:
         if log_dir.is_online:
             self._logs.fail_dir(log_dir, failure)
         self._drop_lost()
+        if log_dir.path not in self._lost_dirs:
+            self._lost_dirs.add(log_dir.path)
+            self._on_dir_lost(log_dir, failure)
 
     def _drop_lost(self) -> None:
         """Stop hosting partitions whose log went with its directory, also where storage has noticed first."""

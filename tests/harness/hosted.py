@@ -65,7 +65,10 @@ class Hosted:
         self.logs.open_dirs(NODE_ID)
         self.logs.load_all(lambda tp, topic_id: LogConfig())
         self.configs: dict[str, LogConfig] = {}
-        self.manager = PartitionManager(self.logs, NODE_ID, self._config_for, self.clock.now_ms)
+        self.lost_dirs: list[str] = []
+        self.manager = PartitionManager(
+            self.logs, NODE_ID, self._config_for, self.clock.now_ms, lambda lost, _: self.lost_dirs.append(lost.path)
+        )
         self.current = ClusterImage("cluster", brokers={node: broker_image(node) for node in (NODE_ID, OTHER_ID)})
 
     def _config_for(self, topic: str, image: ClusterImage) -> LogConfig:

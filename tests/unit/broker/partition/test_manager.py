@@ -8,12 +8,11 @@ import pytest
 
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.internal_log import InternalLog
-from broker.partition.manager import PartitionManager
 from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
-from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
+from tests.harness.hosted import NOW_MS, OTHER_ID, Hosted, topic_id_of
 
 
 def batch(value: bytes = b"v") -> bytearray:
@@ -111,6 +110,8 @@ def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp
     assert len(lost) == 2
     assert (len(hosted.manager), hosted.manager.offline_count) == (2, 2)
     assert waiter.changed == {lost[0]}
+    hosted.manager.fail_dir_of(StorageFailure("once more", lost[1].log.path))
+    assert hosted.lost_dirs == [lost_dir], "told once"
     for one in lost:
         with pytest.raises(PartitionOffline):
             hosted.manager.get(*one.tp)
@@ -154,5 +155,4 @@ async def test_a_coordinators_log_is_scanned_batch_by_batch_from_its_start(hoste
 
 
 def test_nothing_is_hosted_before_the_first_image(hosted: Hosted) -> None:
-    manager = PartitionManager(hosted.logs, NODE_ID, lambda topic, image: LogConfig(), hosted.clock.now_ms)
-    assert (len(manager), manager.offline_count, list(manager)) == (0, 0, [])
+    assert (len(hosted.manager), hosted.manager.offline_count, list(hosted.manager)) == (0, 0, [])
