@@ -216,7 +216,7 @@ class DecoderSource:
     def _read_presence(self, atom: Presence, target: str) -> None:
         presence = self.name("l")
         self.read_fixed("B", presence)
-        with self.block(f"if {presence} < 128:"):
+        with self.block(f"if {presence}:" if atom.is_tagged else f"if {presence} < 128:"):
             self._read_struct(atom.struct, target)
         with self.block("else:"):
             self.line(f"{target} = None")

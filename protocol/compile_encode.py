@@ -186,7 +186,7 @@ class EncoderSource:
     def _write_presence(self, atom: Presence, value: str) -> None:
         struct = self.name("o")
         self.line(f"{struct} = {value}")
-        self.write_fixed("b", f"-1 if {struct} is None else 1")
+        self.write_fixed("b", f"{0 if atom.is_tagged else -1} if {struct} is None else 1")
         self.flush()
         with self.block(f"if {struct} is not None:"):
             self._write_struct(atom.struct, struct)
@@ -237,8 +237,10 @@ class EncoderSource:
 
 def differs(value: str, atom: Any, default: Any) -> str:
     """Return the expression that says whether a value is not its default, as far as this version can tell."""
-    if default is None or isinstance(atom, Presence):
+    if default is None:
         return f"{value} is not None"
+    if isinstance(atom, Presence):
+        return f"({value} is None or {differs(value, atom.struct, default)})"
     if not isinstance(atom, MessageStruct):
         return f"{value} != {default!r}"
     atoms = {entry.name: entry.subcon for entry in atom.subcon.subcons if not isinstance(entry.subcon, TaggedSection)}

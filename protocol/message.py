@@ -155,7 +155,9 @@ def struct_for(message_type: type, version: int, flexible_since: int | None = No
     for name, spec in field_specs(message_type).items():
         if not spec.is_in(version):
             continue
-        atom = _atom(spec.codec, version, flexible_since, nullable=version >= spec.nullable_since)
+        atom = _atom(
+            spec.codec, version, flexible_since, nullable=version >= spec.nullable_since, is_tagged=spec.tag is not None
+        )
         if spec.tag is None:
             plain.append(name / atom)
         else:
@@ -167,7 +169,7 @@ def struct_for(message_type: type, version: int, flexible_since: int | None = No
     return MessageStruct(message_type, Struct(*plain, TAGGED_SECTION / section), section)
 
 
-def _atom(codec: Any, version: int, flexible_since: int, *, nullable: bool) -> Any:
+def _atom(codec: Any, version: int, flexible_since: int, *, nullable: bool, is_tagged: bool = False) -> Any:
     flexible = version >= flexible_since
     if isinstance(codec, WireType):
         return codec.atom(flexible, nullable)
@@ -175,4 +177,4 @@ def _atom(codec: Any, version: int, flexible_since: int, *, nullable: bool) -> A
         element = _atom(codec.element, version, flexible_since, nullable=False)
         return Sequence(element, compact=flexible, nullable=nullable)
     struct = struct_for(codec, version, flexible_since)
-    return Presence(struct) if nullable else struct
+    return Presence(struct, is_tagged=is_tagged) if nullable else struct

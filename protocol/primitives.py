@@ -196,19 +196,22 @@ class Sequence(Sized):
 
 
 class Presence(Construct):  # type: ignore[misc]  # construct is untyped
-    """A struct that may be absent: one byte, negative for absent, then the struct."""
+    """A struct that may be absent: one byte, then the struct. Absent is -1, but 0 when the field is a tag."""
 
-    def __init__(self, struct: Any) -> None:
+    def __init__(self, struct: Any, *, is_tagged: bool) -> None:
         super().__init__()
         self.struct = struct
+        self.is_tagged = is_tagged
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        if INT8_ATOM._parse(stream, context, path) < 0:
+        presence = INT8_ATOM._parse(stream, context, path)
+        if presence == 0 if self.is_tagged else presence < 0:
             return None
         return self.struct._parsereport(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        INT8_ATOM._build(-1 if obj is None else 1, stream, context, path)
+        absent = 0 if self.is_tagged else -1
+        INT8_ATOM._build(absent if obj is None else 1, stream, context, path)
         if obj is not None:
             self.struct._build(obj, stream, context, path)
         return obj

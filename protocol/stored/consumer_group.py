@@ -89,9 +89,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: str | None = field(STRING, nullable=True)
     rebalance_timeout_ms: int = field(INT32, default=-1)
     server_assignor: str | None = field(STRING, nullable=True)
-    classic_member_metadata: ClassicMemberMetadata | None = field(
-        ClassicMemberMetadata, nullable=True, tag=0, default=None
-    )
+    classic_member_metadata: ClassicMemberMetadata | None = field(ClassicMemberMetadata, nullable=True, tag=0)
 
 
 @message

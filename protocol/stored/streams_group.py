@@ -25,7 +25,7 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds:
 
     subtopology_id: str = field(STRING)
     partitions: list[int] = field(array(INT32))
-    assignment_epochs: list[int] | None = field(array(INT32), nullable=True, tag=0, default=None)
+    assignment_epochs: list[int] | None = field(array(INT32), nullable=True, tag=0)
 
 
 @message
@@ -142,7 +142,7 @@ class StreamsGroupMetadataValue:
     metadata_hash: int = field(INT64)
     validated_topology_epoch: int = field(INT32, tag=0, default=-1)
     last_assignment_configs: list[LastAssignmentConfig] | None = field(
-        array(LastAssignmentConfig), nullable=True, tag=1, default=None
+        array(LastAssignmentConfig), nullable=True, tag=1
     )
 
 

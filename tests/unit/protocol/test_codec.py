@@ -18,6 +18,7 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from protocol.stored.consumer_group import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 
 
 class Region:
@@ -160,3 +161,19 @@ def test_a_version_the_schema_lacks_is_a_callers_mistake() -> None:
 def test_null_where_it_is_not_allowed_is_refused_on_the_way_out() -> None:
     with pytest.raises((AttributeError, TypeError)):
         encode_bytes(ApiVersionsRequest(client_software_name=None), 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("classic", "tail"),
+    [
+        (ClassicMemberMetadata(), "00"),
+        (None, "01 00 01 00"),
+        (ClassicMemberMetadata(session_timeout_ms=5), "01 00 07 01 00000005 01 00"),
+    ],
+)
+def test_golden_nullable_struct_in_a_tag(classic: ClassicMemberMetadata | None, tail: str) -> None:
+    # Captured from Kafka 4.2.1's generated class: null is 0 here, while it is -1 outside of tags.
+    value = ConsumerGroupMemberMetadataValue(classic_member_metadata=classic)
+    data = encode_bytes(value, 0)
+    assert data == bytes.fromhex("01 01 01 01 01 01 ffffffff 01" + tail)
+    assert decode(ConsumerGroupMemberMetadataValue, 0, data) == value
