@@ -7,13 +7,10 @@ Source: Kafka's UnifiedLog.truncateTo, truncateFullyAndStartAt, deleteOldSegment
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 from storage.log.producer_rebuild import rebuild_producers
 from storage.log.state import LogState
 from storage.producers.snapshot import delete_snapshots_before, take_snapshot
-from storage.segment.names import DELETED_SUFFIX
-from storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -65,21 +62,3 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     state.producers.reset(offset)
     state.has_new_names = True
     state.stats.truncations += 1
-
-
-def start_removal(state: LogState, segments: Iterable[Segment]) -> list[Segment]:
-    """Take segments out of the log and rename their files to pending deletion; return them for a later unlink.
-
-    The active segment never is among them: a roll comes first. Raises: OSError.
-    """
-    removed = []
-    for segment in segments:
-        assert not segment.is_active, segment
-        state.segments.remove(segment)
-        segment.rename(DELETED_SUFFIX)
-        segment.release_files()
-        removed.append(segment)
-    if removed:
-        delete_snapshots_before(state.fs, state.path, state.segments.first().base_offset)
-        state.has_new_names = True
-    return removed
