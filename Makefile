@@ -100,13 +100,18 @@ bench: dev
 
 # --- docs and images ------------------------------------------------------------------------------------------------
 
+# What is generated from a table: one page a module that prints it.
 docs: setup
 	$(BIN)/python -m config.docs > docs/config.md
+	$(BIN)/python -m broker.api.docs > docs/apis.md
+	$(BIN)/python -m broker.metrics.docs > docs/metrics.md
 
 docs-check: setup
 	@mkdir -p build
 	@$(BIN)/python -m config.docs > build/config.md
-	@diff -u docs/config.md build/config.md
+	@$(BIN)/python -m broker.api.docs > build/apis.md
+	@$(BIN)/python -m broker.metrics.docs > build/metrics.md
+	@for page in config apis metrics; do diff -u docs/$$page.md build/$$page.md || exit 1; done
 
 image:
 	docker build --file docker/Dockerfile --tag odradek:dev .
