@@ -68,7 +68,7 @@ def receive_check_write(path: Path, batch_position: int, answer: bytes) -> Calla
 
 
 def send_file(path: Path, request_size: int, header: bytes, piece_size: int) -> Callable[[socket.socket], None]:
-    """Answer the n-th request with a header and the n-th piece of a file by sendfile, from the start again at its end."""
+    """Answer each request with a header and the next piece of a file by sendfile, over and over."""
 
     def serve(connection: socket.socket) -> None:
         file = os.open(path, os.O_RDONLY)

@@ -1,20 +1,17 @@
 """Conformance checks 68 to 85: classic groups and offsets."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from tests.cases.conftest import address
 from tests.harness import batches, java
 from tests.harness.broker import BrokerProcess
 from tests.harness.groups import Member, describe, find_coordinator, listed
+from tests.harness.lines import LineProcess
 from tests.harness.offsets import commit, committed
 from tests.harness.raw import RawClient, eventually
 
@@ -153,71 +150,68 @@ def test_check_75_dead_member_is_removed_after_its_session(client: RawClient, co
 STATIC = """
 import sys
 from confluent_kafka import Consumer
+say = lambda error: print("error", error.code(), flush=True)
 consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[2], "group.instance.id": sys.argv[4],
-                     "session.timeout.ms": 20000, "auto.offset.reset": "earliest"})
+                     "session.timeout.ms": 20000, "heartbeat.interval.ms": 500, "error_cb": say})
 told = lambda consumer, parts: print("assigned", sorted(part.partition for part in parts), flush=True)
 lost = lambda consumer, parts: print("revoked", flush=True)
 consumer.subscribe([sys.argv[3]], on_assign=told, on_revoke=lost)
 while True:
     message = consumer.poll(0.2)
     if message is not None and message.error():
-        print("error", message.error().code(), message.error().fatal(), flush=True)
+        say(message.error())
 """
 
 
-class StaticClient:
+class StaticClient(LineProcess):
     """A confluent-kafka consumer with an instance id in a process of its own."""
 
     def __init__(self, broker: BrokerProcess, group: str, topic: str, instance: str):
-        command = [sys.executable, "-c", STATIC, broker.bootstrap, group, topic, instance]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
         self.said: list[str] = []
+        super().__init__(self.said.append, "-c", STATIC, broker.bootstrap, group, topic, instance)
 
-    def lines(self) -> list[str]:
-        assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
-            self.said.append(line.strip())
-        return self.said
 
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+@pytest.fixture
+def static_client(broker: BrokerProcess, group: str) -> Iterator[Callable[[str, str], StaticClient]]:
+    """Give a function that starts static members; none outlives the test."""
+    started: list[StaticClient] = []
+
+    def start(topic: str, instance: str) -> StaticClient:
+        started.append(StaticClient(broker, group, topic, instance))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
 
 
 @pytest.mark.slow
-def test_check_76_static_client_restarts_without_a_rebalance(
-    broker: BrokerProcess, client: RawClient, group: str, fresh
-) -> None:
+def test_check_76_static_client_restarts_without_a_rebalance(client: RawClient, static_client, fresh) -> None:
     topic = fresh()
     client.create_topic(topic, 2)
-    a = StaticClient(broker, group, topic, "a")
-    eventually(lambda: a.lines() == ["assigned [0, 1]"])
-    b = StaticClient(broker, group, topic, "b")
-    eventually(lambda: b.lines() and len(a.lines()) == 3)
-    before, of_a = len(b.lines()), a.lines()[-1]
+    a = static_client(topic, "a")
+    eventually(lambda: a.said == ["assigned [0, 1]"])
+    b = static_client(topic, "b")
+    eventually(lambda: b.said and len(a.said) == 3)
+    before = list(b.said)
     a.kill()
-    again = StaticClient(broker, group, topic, "a")
-    eventually(lambda: again.lines() == [of_a])
-    assert len(b.lines()) == before
-    for process in (again, b):
-        process.kill()
+    again = static_client(topic, "a")
+    eventually(lambda: again.said)
+    assert again.said == [a.said[-1]]
+    assert b.said == before
 
 
 @pytest.mark.slow
-def test_check_77_second_client_with_the_same_instance_fences_the_first(
-    broker: BrokerProcess, client: RawClient, group: str, fresh
-) -> None:
+def test_check_77_second_client_with_the_same_instance_fences_the_first(client, static_client, fresh) -> None:
     topic = fresh()
     client.create_topic(topic, 2)
-    old = StaticClient(broker, group, topic, "a")
-    eventually(lambda: old.lines())
-    new = StaticClient(broker, group, topic, "a")
-    eventually(lambda: new.lines() == ["assigned [0, 1]"])
-    eventually(lambda: any(line.startswith("error") and line.endswith("True") for line in old.lines()))
-    for process in (old, new):
-        process.kill()
+    old = static_client(topic, "a")
+    eventually(lambda: old.said)
+    new = static_client(topic, "a")
+    eventually(lambda: new.said == ["assigned [0, 1]"])
+    fatal = f"error {KafkaError._FATAL}"  # librdkafka's word for a fenced static member
+    eventually(lambda: fatal in old.said, within_s=10, what="the older one fenced")
+    assert fatal not in new.said
 
 
 def _consumer(broker: BrokerProcess, group: str, **config: object) -> Consumer:
@@ -318,7 +312,9 @@ def test_check_82_long_metadata_on_one_of_two_partitions(client: RawClient, grou
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, 22), (9, 69)])
-def test_check_83_generation_for_an_unknown_group(client: RawClient, group: str, fresh, version: int, code: int) -> None:
+def test_check_83_generation_for_an_unknown_group(
+    client: RawClient, group: str, fresh, version: int, code: int
+) -> None:
     topic = fresh()
     client.create_topic(topic)
     assert Member(client, group, member_id="x", generation=3).commit(topic, 1, version) == code
@@ -341,7 +337,9 @@ def test_check_85_unknown_group_is_described_as_dead(client: RawClient, group: s
     assert group in new.error_message
 
 
-def test_check_79_commit_without_membership_into_a_live_group(client: RawClient, connect: Connect, group: str, fresh) -> None:
+def test_check_79_commit_without_membership_into_a_live_group(
+    client: RawClient, connect: Connect, group: str, fresh
+) -> None:
     topic = fresh()
     client.create_topic(topic)
     member = Member(connect(), group)

@@ -144,7 +144,9 @@ def test_check_38_log_append_time(client: RawClient, fresh) -> None:
         stored = batches.parse(client.fetch_all(topic))[-1]
         assert stored.crc_is_right
         assert stored.attributes & batches.LOG_APPEND_TIME
-        assert {record.timestamp for record in stored.records()} == {stored.max_timestamp} == {result.log_append_time_ms}
+        assert (
+            {record.timestamp for record in stored.records()} == {stored.max_timestamp} == {result.log_append_time_ms}
+        )
 
 
 @pytest.mark.jvm
@@ -201,9 +203,7 @@ class Producer:
 
     def send(self, sequence: int, count: int = 1, epoch: int = 0, client: RawClient | None = None) -> tuple[int, int]:
         values = [Record(b"%d" % (sequence + delta), timestamp=NOW) for delta in range(count)]
-        batch = batches.build(
-            values, producer_id=self.producer_id, producer_epoch=epoch, base_sequence=sequence
-        )
+        batch = batches.build(values, producer_id=self.producer_id, producer_epoch=epoch, base_sequence=sequence)
         result = (client or self.client).produce(self.topic, batch)
         return result.error_code, result.base_offset
 

@@ -53,7 +53,9 @@ def test_conf_01_create_topics_checks_each_topic_by_itself(broker_factory, versi
     with RawClient(address(broker)) as client:
         client.create_topic("a_b")
         rows = _create(client, *(topic for topic, _ in WANTED.values()), version=version)
-        assert {name: row.error_code for name, row in rows.items()} == {name: code for name, (_, code) in WANTED.items()}
+        assert {name: row.error_code for name, row in rows.items()} == {
+            name: code for name, (_, code) in WANTED.items()
+        }
         if version >= 5:
             assert (rows["ok1"].num_partitions, rows["ok1"].replication_factor) == (1, 1)
             assert {row.name for row in rows["ok1"].configs} >= {"retention.ms", "cleanup.policy"}
@@ -83,7 +85,41 @@ def _describe(client: RawClient, version: int, kind: int, name: str, keys: list[
 
 TOPIC, BROKER = 2, 4
 TOPIC_CONFIGS = set(
-    ["cleanup.policy", "compression.type", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes", "max.compaction.lag.ms", "min.compaction.lag.ms", "max.message.bytes", "message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms", "min.cleanable.dirty.ratio", "min.insync.replicas", "preallocate", "retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms", "unclean.leader.election.enable", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas", "remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable", "local.retention.bytes", "local.retention.ms"]
+    [
+        "cleanup.policy",
+        "compression.type",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "index.interval.bytes",
+        "max.compaction.lag.ms",
+        "min.compaction.lag.ms",
+        "max.message.bytes",
+        "message.timestamp.type",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+        "min.cleanable.dirty.ratio",
+        "min.insync.replicas",
+        "preallocate",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+        "leader.replication.throttled.replicas",
+        "follower.replication.throttled.replicas",
+        "remote.storage.enable",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "local.retention.bytes",
+        "local.retention.ms",
+    ]
 )
 
 
@@ -199,7 +235,9 @@ def _log_dirs(client: RawClient) -> dict[str, set[tuple[str, int]]]:
     """List the partitions by directory; the reference leaves the "." of "./B" in its path."""
     answer = client.request("describe_log_dirs", 1, topics=None)
     return {
-        os.path.normpath(row.log_dir): {(topic.name, part.partition_index) for topic in row.topics for part in topic.partitions}
+        os.path.normpath(row.log_dir): {
+            (topic.name, part.partition_index) for topic in row.topics for part in topic.partitions
+        }
         for row in answer.results
     }
 

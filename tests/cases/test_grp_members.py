@@ -47,7 +47,10 @@ def test_grp_07_join_group_checks(client: RawClient, connect: Callable[..., RawC
     assert [answer.error_code for answer in answers] == [0, 0]
     assert {answer.protocol_name for answer in answers} == {"rr"}
     assert first.generation == second.generation == 2
-    assert {row.member_id: row.metadata for row in answers[0].members} == {first.member_id: b"1", second.member_id: b"2"}
+    assert {row.member_id: row.metadata for row in answers[0].members} == {
+        first.member_id: b"1",
+        second.member_id: b"2",
+    }
     assert answers[1].members == []
     second.send_sync()
     assert first.sync({first.member_id: b"one", second.member_id: b"two"}) == b"one"
@@ -161,7 +164,9 @@ def test_grp_10_admin_removes_a_static_member(client: RawClient, connect, fresh)
     assert (b.receive_join().error_code, again.receive_join().error_code) == (0, 0)
 
 
-def test_grp_10_static_members_survive_a_broker_restart(broker: BrokerProcess, client: RawClient, connect, fresh) -> None:
+def test_grp_10_static_members_survive_a_broker_restart(
+    broker: BrokerProcess, client: RawClient, connect, fresh
+) -> None:
     group = fresh("static")
     find_coordinator(client, group)
     members = _static_pair(connect, group)

@@ -114,7 +114,8 @@ def test_grp_02_highest_version_commits_by_topic_id(client: RawClient, fresh) ->
         "offset_commit", 10, group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=rows
     )
     found = {
-        row.topic_id: sorted((part.partition_index, part.error_code) for part in row.partitions) for row in answer.topics
+        row.topic_id: sorted((part.partition_index, part.error_code) for part in row.partitions)
+        for row in answer.topics
     }
     assert found == {topic_id: [(0, 0), (2, 0), (5, 3)], stranger: [(0, 100)]}
     asked = [
@@ -168,7 +169,9 @@ def _check_dead(client: RawClient, *groups: str) -> None:
         assert group not in listed(client)
 
 
-def test_grp_04_deletion_lasts_and_unknown_groups_are_dead(broker: BrokerProcess, client: RawClient, connect, fresh) -> None:
+def test_grp_04_deletion_lasts_and_unknown_groups_are_dead(
+    broker: BrokerProcess, client: RawClient, connect, fresh
+) -> None:
     topic = fresh()
     client.create_topic(topic)
     only_offsets, live, emptied, nope = (fresh(name) for name in ("offsets", "live", "emptied", "nope"))
@@ -264,7 +267,9 @@ def test_grp_06_committed_offsets_survive_restarts(broker: BrokerProcess, client
 
 
 @pytest.mark.parametrize("version", [2, 6, 8, 9])
-def test_grp_12_commit_with_wrong_generation_or_member(client: RawClient, connect: Callable, fresh, version: int) -> None:
+def test_grp_12_commit_with_wrong_generation_or_member(
+    client: RawClient, connect: Callable, fresh, version: int
+) -> None:
     topic, unknown, group = fresh(), fresh("unknown"), fresh("group")
     client.create_topic(topic)
     for name in (unknown, group):

@@ -1,9 +1,6 @@
 """GRP-09: stock consumers joining, leaving and dying while numbered records flow."""
 
 import contextlib
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -16,6 +13,7 @@ from tests.cases.conftest import address
 from tests.harness import batches
 from tests.harness.broker import BrokerProcess
 from tests.harness.groups import describe, find_coordinator
+from tests.harness.lines import LineProcess
 from tests.harness.raw import RawClient, eventually
 
 PROPERTIES = {"offsets.topic.num.partitions": "1"}
@@ -23,45 +21,23 @@ PARTITIONS = 12
 MEMBER = Path(__file__).parents[1] / "harness" / "consumer_process.py"
 
 
-class ConsumerProcess:
-    """A consumer in a process of its own; it prints what it owns, what it read and what went wrong."""
+class ConsumerProcess(LineProcess):
+    """A consumer in a process of its own; it tells what it owns, what it read and what went wrong."""
 
     def __init__(self, client: str, broker: BrokerProcess, group: str, topic: str, assignor: str):
-        command = [sys.executable, str(MEMBER), client, broker.bootstrap, group, topic, assignor]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
         self.owned: set[int] = set()
-        self.read: Counter[int] = Counter()
+        self.read: set[int] = set()
         self.errors: list[str] = []
-        self._rest = ""
+        super().__init__(self._hear, str(MEMBER), client, broker.bootstrap, group, topic, assignor)
 
-    def update(self) -> None:
-        assert self.process.stdout is not None
-        while piece := self.process.stdout.read():
-            *lines, self._rest = (self._rest + piece).split("\n")
-            for line in lines:
-                kind, _, text = line.partition(" ")
-                if kind == "owned":
-                    self.owned = {int(number) for number in text.split()}
-                elif kind == "read":
-                    self.read.update(int(number) for number in text.split())
-                elif kind == "error":
-                    self.errors.append(text)
-
-    def close(self) -> None:
-        """Ask it to leave the group properly."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        assert self.process.wait(30) == 0
-        self.update()
-        self.owned = set()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.update()
-        self.owned = set()
+    def _hear(self, line: str) -> None:
+        kind, _, text = line.partition(" ")
+        if kind == "owned":
+            self.owned = {int(number) for number in text.split()}
+        elif kind == "read":
+            self.read = self.read | {int(number) for number in text.split()}
+        elif kind == "error":
+            self.errors.append(text)
 
 
 @contextlib.contextmanager
@@ -79,14 +55,14 @@ def _numbers(broker: BrokerProcess, topic: str) -> Iterator[list[int]]:
 
     thread = threading.Thread(target=work)
     thread.start()
-    yield done
-    stop.set()
-    thread.join()
+    try:
+        yield done
+    finally:
+        stop.set()
+        thread.join()
 
 
 def _settled(members: list[ConsumerProcess]) -> bool:
-    for member in members:
-        member.update()
     owners = Counter(partition for member in members for partition in member.owned)
     return owners == Counter(range(PARTITIONS)) and all(member.owned for member in members)
 
@@ -95,15 +71,25 @@ MIXED = ["confluent", "aiokafka", "confluent", "aiokafka", "confluent"]
 RUNS = {"range": MIXED, "roundrobin": MIXED, "cooperative-sticky": ["confluent"] * 5}
 
 
+@pytest.fixture
+def everyone() -> Iterator[list[ConsumerProcess]]:
+    """Collect all members, so that none outlives a failed test."""
+    members: list[ConsumerProcess] = []
+    yield members
+    for member in members:
+        member.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("assignor", RUNS)
-def test_grp_09_members_join_leave_and_die(broker: BrokerProcess, client: RawClient, fresh, assignor: str) -> None:
+def test_grp_09_members_join_leave_and_die(
+    broker: BrokerProcess, client: RawClient, everyone: list[ConsumerProcess], fresh, assignor: str
+) -> None:
     topic, group = fresh(), fresh("group")
     client.create_topic(topic, PARTITIONS)
     find_coordinator(client, group)
     kinds = RUNS[assignor]
-    everyone: list[ConsumerProcess] = []
 
     def add() -> ConsumerProcess:
         everyone.append(ConsumerProcess(kinds[len(everyone)], broker, group, topic, assignor))
@@ -115,7 +101,7 @@ def test_grp_09_members_join_leave_and_die(broker: BrokerProcess, client: RawCli
             living.append(add())
             time.sleep(1)  # the case's own pace
         eventually(lambda: _settled(living), within_s=60, what="four owners")
-        living.pop(0).close()
+        assert living.pop(0).close() == 0
         eventually(lambda: _settled(living), within_s=60, what="three owners")
         living.pop(0).kill()
         eventually(lambda: _settled(living), within_s=60, what="two owners")
@@ -125,12 +111,9 @@ def test_grp_09_members_join_leave_and_die(broker: BrokerProcess, client: RawCli
     assert describe(client, group).group_state == "Stable"
 
     def everything() -> bool:
-        for member in everyone:
-            member.update()
         return set().union(*(member.read for member in everyone)) >= set(done)
 
     eventually(everything, within_s=60, what="every record read at least once")
     assert [member.errors for member in everyone] == [[]] * len(everyone)
-    for member in living:
-        member.close()
+    assert [member.close() for member in living] == [0, 0, 0]
     eventually(lambda: describe(client, group).group_state == "Empty")

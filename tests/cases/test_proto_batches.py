@@ -49,7 +49,9 @@ MALFORMED: dict[str, tuple[bytes, int | None]] = {
 
 
 @pytest.mark.parametrize("compression", ["producer", "gzip"])
-def test_proto_19_malformed_batches_are_refused_without_side_effects(client: RawClient, fresh, compression: str) -> None:
+def test_proto_19_malformed_batches_are_refused_without_side_effects(
+    client: RawClient, fresh, compression: str
+) -> None:
     topic = fresh()
     client.create_topic(topic, 2, compression_type=compression)
     for version in client.offered("produce", 3, 8, 9, 12):
@@ -100,9 +102,7 @@ def test_proto_21_null_and_empty_come_back_as_sent(
     client: RawClient, fresh, compression: str, time_type: str, policy: str
 ) -> None:
     topic = fresh()
-    client.create_topic(
-        topic, compression_type=compression, message_timestamp_type=time_type, cleanup_policy=policy
-    )
+    client.create_topic(topic, compression_type=compression, message_timestamp_type=time_type, cleanup_policy=policy)
     sent = _null_and_empty((b"", b"k") if policy == "compact" else (None, b"", b"k"))
     started = int(time.time() * 1000)
     client.append(topic, batches.build(sent))
@@ -128,7 +128,9 @@ SNAPPY_SECTIONS = {
 
 
 @pytest.mark.parametrize("compression", ["producer", "gzip", "snappy"])
-async def test_proto_22_snappy_in_both_framings(broker: BrokerProcess, client: RawClient, fresh, compression: str) -> None:
+async def test_proto_22_snappy_in_both_framings(
+    broker: BrokerProcess, client: RawClient, fresh, compression: str
+) -> None:
     topic = fresh()
     client.create_topic(topic, compression_type=compression, max_message_bytes="2000000")
     sent = []
@@ -148,7 +150,9 @@ async def test_proto_22_snappy_in_both_framings(broker: BrokerProcess, client: R
 
 
 def _read_by_kafka_python(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=15000)
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=15000
+    )
     found = [message.value for message in itertools.islice(consumer, count)]
     consumer.close()
     return found

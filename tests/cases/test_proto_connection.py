@@ -120,7 +120,9 @@ def test_proto_05_frames_that_are_not_kafka_are_closed_at_once(client: RawClient
     assert client.request("metadata", 12, topics=[]).brokers
 
 
-def test_proto_05_hostile_lengths_take_no_memory(broker: BrokerProcess, client: RawClient, connect, is_reference) -> None:
+def test_proto_05_hostile_lengths_take_no_memory(
+    broker: BrokerProcess, client: RawClient, connect, is_reference
+) -> None:
     before = broker.resident_bytes()
     for data in list(HOSTILE_BYTES.values()) * 5:
         bad = connect()
@@ -139,7 +141,6 @@ def test_proto_05_slow_but_correct_frame_is_answered(client: RawClient, connect)
         assert client.request("metadata", 12, topics=[]).brokers
     answered, answer = slow.receive("api_versions", 0)
     assert (answered, answer.error_code) == (correlation_id, 0)
-
 
 
 HUGE_COUNT = wire.uvarint(2**31)
@@ -185,7 +186,9 @@ def _bomb(codec: int) -> bytes:
     """One record with a value of 512 MiB of zeros, compressed piece by piece."""
     body = b"\0\0\0" + batches.varint(-1) + batches.varint(BOMB_BYTES)
     head = batches.varint(len(body) + BOMB_BYTES + 1) + body
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31) if codec == batches.GZIP else zstandard.ZstdCompressor().compressobj()
+    packer = (
+        zlib.compressobj(9, zlib.DEFLATED, 31) if codec == batches.GZIP else zstandard.ZstdCompressor().compressobj()
+    )
     section = bytearray(packer.compress(head))
     for _ in range(512):
         section += packer.compress(bytes(MEBIBYTE))

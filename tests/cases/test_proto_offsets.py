@@ -144,7 +144,14 @@ def _added(client: RawClient, transactional_id: str, producer, row: dict) -> boo
 
 
 def _end_of_epoch(
-    client: RawClient, version: int, topic: str, leader_epoch: int, *, current: int = -1, replica: int = -1, partition: int = 0
+    client: RawClient,
+    version: int,
+    topic: str,
+    leader_epoch: int,
+    *,
+    current: int = -1,
+    replica: int = -1,
+    partition: int = 0,
 ):
     row = {"partition": partition, "current_leader_epoch": current, "leader_epoch": leader_epoch}
     replica_id = {"replica_id": replica} if version >= 3 else {}
@@ -164,6 +171,7 @@ def test_proto_18_offset_for_leader_epoch(broker: BrokerProcess, client: RawClie
     for version in client.offered("offset_for_leader_epoch"):
         for replica in (-1, -2) if version >= 3 else (-1,):
             for known in (-1, current):
+
                 def ask(epoch: int, known: int = known, replica: int = replica, version: int = version):
                     return _end_of_epoch(client, version, topic, epoch, current=known, replica=replica)
 

@@ -17,6 +17,7 @@ from tests.harness.raw import RawClient
 
 PROPERTIES = {"offsets.topic.num.partitions": "3"}
 
+
 def _append_half_a_batch(log: Path, last: bytes) -> None:
     log.write_bytes(log.read_bytes() + last[: len(last) // 2])
 

@@ -65,7 +65,9 @@ def test_stor_06_damaged_checkpoints(broker: BrokerProcess, fresh, damage: str, 
         assert client.append(topic, batches.simple("next", timestamp=START + 50)) == 10
     broker.stop()
     for name in ROOT_CHECKPOINTS[:3]:
-        assert f"{topic} 0" in {row.rpartition(" ")[0] for row in _rows(broker.data_directory / name)} or "start" in name
+        assert (
+            f"{topic} 0" in {row.rpartition(" ")[0] for row in _rows(broker.data_directory / name)} or "start" in name
+        )
     offsets = dict(row.rsplit(" ", 1) for row in _rows(broker.data_directory / ROOT_CHECKPOINTS[0]))
     assert offsets[f"{topic} 0"] == "11"
     assert _rows(epochs)[-1].split()[0].isdigit()
@@ -212,7 +214,9 @@ def test_stor_10_restarts_under_an_idempotent_producer(broker: BrokerProcess, fr
         client.create_topic(topic, 3)
     fatal: list[object] = []
     config = {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 1, "acks": "all"}
-    producer = Producer(config | {"batch.num.messages": 50, "error_cb": lambda e: fatal.append(e) if e.fatal() else None})
+    producer = Producer(
+        config | {"batch.num.messages": 50, "error_cb": lambda e: fatal.append(e) if e.fatal() else None}
+    )
     done: list[int] = []
     failed: list[object] = []
 

@@ -317,7 +317,13 @@ def records_of(data: bytes) -> list[Record]:
 
 
 def old_message(
-    value: bytes | None, *, magic: int, key: bytes | None = None, attributes: int = 0, offset: int = 0, timestamp: int = 0
+    value: bytes | None,
+    *,
+    magic: int,
+    key: bytes | None = None,
+    attributes: int = 0,
+    offset: int = 0,
+    timestamp: int = 0,
 ) -> bytes:
     """Write one entry of a v0 or v1 message set."""
     body = struct.pack(">bb", magic, attributes)

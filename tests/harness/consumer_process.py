@@ -5,6 +5,7 @@ leaves when its standard input closes.
 """
 
 import asyncio
+import contextlib
 import sys
 import threading
 
@@ -77,10 +78,9 @@ async def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, le
         values = [message.value.decode() for messages in found.values() for message in messages]
         if values:
             say("read", *values)
-            try:
+            # A rebalance may come first; whoever owns the partition then reads them again.
+            with contextlib.suppress(CommitFailedError, IllegalStateError):
                 await consumer.commit()
-            except (CommitFailedError, IllegalStateError):
-                pass  # a rebalance came first; whoever owns the partition now reads them again
         now = sorted(part.partition for part in consumer.assignment())
         if now != owned:
             owned = now

@@ -13,9 +13,7 @@ HIGHEST = {"join_group": 9, "sync_group": 5, "heartbeat": 4, "leave_group": 5}
 
 def find_coordinator(client: RawClient, group: str) -> None:
     """Wait until the group's coordinator answers for it."""
-    eventually(
-        lambda: client.request("find_coordinator", 1, key=group, key_type=0).error_code == 0, what="coordinator"
-    )
+    eventually(lambda: client.request("find_coordinator", 1, key=group, key_type=0).error_code == 0, what="coordinator")
 
     def loaded() -> bool:
         answer = client.request("describe_groups", 0, groups=[group])
@@ -59,7 +57,8 @@ class Member:
         """Read the answer and remember what it says on success."""
         _, answer = self.client.receive("join_group", version)
         if answer.error_code == 0:
-            self.member_id, self.generation, self.protocol = answer.member_id, answer.generation_id, answer.protocol_name
+            self.member_id, self.generation = answer.member_id, answer.generation_id
+            self.protocol = answer.protocol_name
         return answer
 
     def try_join(self, version: int = 7) -> Struct:

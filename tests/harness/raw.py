@@ -64,7 +64,7 @@ class RawClient:
     # --- frames
 
     def frame(
-        self, api: str, version: int, /, header_tags: Mapping[int, bytes] = {}, body: bytes | None = None, **values: Any  # noqa: B006
+        self, api: str, version: int, /, header_tags: Mapping[int, bytes] = {}, body: bytes | None = None, **values: Any
     ) -> tuple[int, bytes]:
         """Build a request with its length; return its correlation id and its bytes."""
         schema = wire.request_schema(api, version)
@@ -228,7 +228,7 @@ class RawClient:
         return result.base_offset
 
     def fetch(self, topic: str, offset: int, partition: int = 0, *, version: int = 11, **options: Any) -> Struct:
-        """Fetch one partition without a session (by name, or by ``topic_id`` from v13); return its part of the answer."""
+        """Fetch one partition without a session (by id from v13); return its part of the answer."""
         topic_id = options.pop("topic_id", None)
         if version >= 13 and topic_id is None:
             topic_id = self.topic(topic).topic_id
@@ -259,7 +259,9 @@ class RawClient:
                 data += batch.raw
             offset = found[-1].next_offset
 
-    def list_offset(self, topic: str, timestamp: int, partition: int = 0, *, version: int = 5, isolation: int = 0) -> Struct:
+    def list_offset(
+        self, topic: str, timestamp: int, partition: int = 0, *, version: int = 5, isolation: int = 0
+    ) -> Struct:
         """Look up one offset; return the partition's part of the answer."""
         options: dict[str, Any] = {"isolation_level": isolation} if version >= 2 else {}
         answer = self.request(
@@ -286,9 +288,7 @@ class RawClient:
         """Get a fresh producer id (its epoch is 0)."""
 
         def ask() -> Struct | None:
-            answer = self.request(
-                "init_producer_id", 1, transactional_id=None, transaction_timeout_ms=60000
-            )
+            answer = self.request("init_producer_id", 1, transactional_id=None, transaction_timeout_ms=60000)
             return answer if answer.error_code == 0 else None
 
         return eventually(ask, what="producer id").producer_id

@@ -205,6 +205,7 @@ def encode_tags(tags: Mapping[int, bytes]) -> bytes:
 def _encode_field(field: Field, value: Any, flexible: bool) -> bytes:
     write: Callable[[Any], bytes]
     if field.struct is None:
+
         def write(item: Any) -> bytes:
             return _write_primitive(field, item, flexible)
     else:
@@ -317,7 +318,7 @@ def encode_body(api: str, version: int, /, **values: Any) -> bytes:
 
 
 def encode_header(
-    api_key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool, tags: Mapping = {}  # noqa: B006
+    api_key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool, tags: Mapping = {}
 ) -> bytes:
     """Write request header v1, or v2 when the version is flexible."""
     out = struct.pack(">hhi", api_key, version, correlation_id)
