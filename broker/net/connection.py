@@ -79,6 +79,7 @@ class Connection:
 
     __slots__ = (
         "_kept",
+        "_loading",
         "_outbox",
         "_own",
         "_own_filled",
@@ -110,7 +111,8 @@ class Connection:
         self._own: bytearray | None = None  # the frame that is too large for the shared buffer
         self._own_filled = 0
         self._own_size = 0
-        self._waiting: asyncio.Task[Any] | None = None  # the parked request, or the load of a cold region
+        self._waiting: asyncio.Task[Any] | None = None  # the parked request
+        self._loading: asyncio.Task[None] | None = None  # the load of the cold region that is to be sent next
         self._reading = False
         self._stopping = False
         self.closed = False
@@ -291,8 +293,8 @@ class Connection:
         self._read(False)
         if state is Flushed.SOCKET_FULL:
             self._shared.loop.add_writer(self._socket, self._on_writable)
-        elif self._waiting is None:
-            self._waiting = self._shared.tasks.spawn(f"load-{self.id}", self._load_cold())
+        elif self._loading is None:
+            self._loading = self._shared.tasks.spawn(f"load-{self.id}", self._load_cold())
         return False
 
     def _on_writable(self) -> None:
@@ -305,10 +307,10 @@ class Connection:
         try:
             await self._shared.load_cold(*self._outbox.cold_range())
         except OSError as failure:
-            self._waiting = None
+            self._loading = None
             self._hang_up(failure)
             return
-        self._waiting = None
+        self._loading = None
         if not self.closed:
             self._outbox.loaded()
             if self._flush():
@@ -332,6 +334,7 @@ class Connection:
         self._outbox.drop()
         self._own = None
         self._kept = bytearray()
-        if self._waiting is not None:
-            self._waiting.cancel()
+        for task in (self._waiting, self._loading):
+            if task is not None:
+                task.cancel()
         self._shared.on_close(self)

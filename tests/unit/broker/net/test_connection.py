@@ -232,6 +232,37 @@ async def test_stop_answers_the_request_in_progress_and_then_closes(peer: Peer) 
     assert peer.echo.seen == [b"wait"]
 
 
+async def test_a_cold_region_leaves_while_the_request_behind_it_is_parked(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a consumer would wait for data that are there as long as for those that are not."""
+    monkeypatch.setattr("broker.net.outbox.is_resident", lambda fd, position, size: False)
+    size = 3 * 1024 * 1024
+    await peer.send(frame(b"file%d" % size) + frame(b"wait") + frame(b"after"))
+    received = await peer.receive(8 + size)
+    assert received[8:] == peer.echo.regions[0].content
+    assert [count for _, count in peer.loaded] == [1024 * 1024] * 3
+    assert not peer.echo.gates[b"wait"].done()
+    peer.echo.gates[b"wait"].set_result(None)
+    assert await peer.receive(17) == frame(b"wait") + frame(b"after")
+
+
+async def test_closing_gives_up_the_load_of_a_cold_region(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.net.outbox.is_resident", lambda fd, position, size: False)
+    loading: asyncio.Future[None] = peer.loop.create_future()
+
+    async def load(region: Region, position: int, size: int) -> None:
+        peer.loaded.append((position, size))
+        await loading
+
+    peer.connection._shared.load_cold = load
+    await peer.send(frame(b"file100"))
+    await peer.until(lambda: bool(peer.loaded))
+    peer.connection.close()
+    await peer.until(loading.cancelled)
+    assert peer.echo.regions[0].released == 1
+
+
 @pytest.mark.parametrize("size", range(OWN_BUFFER_ABOVE_BYTES - 6, OWN_BUFFER_ABOVE_BYTES + 2))
 async def test_a_frame_around_the_limit_of_the_shared_buffer_may_arrive_without_its_last_byte(
     peer: Peer, size: int
