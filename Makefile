@@ -46,9 +46,9 @@ $(RUNTIME_STAMP): requirements.lock
 	@$(PIP) install --quiet --no-deps -r requirements.lock
 	@touch $@
 
-# compat mode: one .pth line, so start-up pays for no import hook.
+# compat mode: one .pth line, so start-up pays for no import hook; setuptools warns that it may go one day.
 $(PROJECT_STAMP): $(RUNTIME_STAMP) pyproject.toml
-	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+	@PYTHONWARNINGS=ignore $(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
 	@touch $@
 
 $(DEV_STAMP): $(PROJECT_STAMP) requirements-dev.lock

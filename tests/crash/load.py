@@ -17,6 +17,9 @@ IN_FLIGHT_RECORDS = 400
 VALUE_BYTES = 400
 COMMIT_EVERY_RECORDS = 50
 
+# UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER: said for a moment after a start; nothing was stored.
+NOT_YET_LEADING = (3, 6)
+
 # How soon the client tries again, and that it does not print each refusal; the rest is its default.
 PATIENCE = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
 
@@ -128,12 +131,16 @@ class PlainProducer(Load):
         try:
             if self._client is None:
                 self._client = RawClient(self._address, timeout_s=10)
-            offset = self._client.append(self._ledger.topic, batches.simple(*values))
+            result = self._client.produce(self._ledger.topic, batches.simple(*values))
         except (ConnectionClosed, OSError):
             self._drop()
             self.stopping.wait(0.02)
-        else:
-            self._ledger.acknowledge(offset, values)
+            return
+        if result.error_code in NOT_YET_LEADING:
+            self.stopping.wait(0.02)
+            return
+        assert result.error_code == 0, result
+        self._ledger.acknowledge(result.base_offset, values)
 
     def finish(self) -> None:
         self._drop()
