@@ -6,16 +6,14 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness import java
-from tests.harness.broker import BrokerProcess, broker_class, reference_wanted
-
-BrokerFactory = Callable[..., BrokerProcess]
+from tests.harness.broker import BrokerFactory, BrokerProcess, broker_class, reference_wanted
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

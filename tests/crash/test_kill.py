@@ -6,7 +6,8 @@ import os
 import random
 import threading
 
-from tests.conftest import BrokerFactory
+import pytest
+
 from tests.crash.load import (
     GroupMember,
     IdempotentProducer,
@@ -18,7 +19,7 @@ from tests.crash.load import (
     consumer,
 )
 from tests.harness import batches
-from tests.harness.broker import BrokerProcess
+from tests.harness.broker import BrokerFactory, BrokerProcess
 from tests.harness.raw import RawClient, eventually
 
 ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50"))
@@ -45,6 +46,7 @@ def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
     broker.start()
 
 
+@pytest.mark.timeout(900)
 def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
     broker_factory: BrokerFactory, rng: random.Random
 ) -> None:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.harness import java
@@ -254,6 +254,10 @@ class KafkaProcess(BrokerProcess):
     def trouble(self) -> list[str]:
         """Return nothing: the reference's log is not ours to judge."""
         return []
+
+
+# What the fixture `broker_factory` gives: make(properties, environment=..., arguments=..., start=True).
+BrokerFactory = Callable[..., BrokerProcess]
 
 
 def broker_class() -> type[BrokerProcess]:
