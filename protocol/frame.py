@@ -14,7 +14,7 @@ SIZE_BYTES = 4
 
 _SIZE = struct.Struct(">i")
 _unpack_size = _SIZE.unpack_from
-pack_size = _SIZE.pack
+pack_size_into = _SIZE.pack_into
 
 
 def frame_size(buffer: memoryview, position: int, limit_bytes: int) -> int:

@@ -18,12 +18,15 @@ from broker.runtime.tasks import start_inline
 from protocol.api_keys import ApiKey
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.frame import pack_size
+from protocol.frame import SIZE_BYTES, pack_size_into
 from protocol.headers import UnsupportedVersion, decode_request_header, response_prefix
 from protocol.messages import REQUESTS
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 logger = logging.getLogger(__name__)
+
+SIZE_GAP = bytes(SIZE_BYTES)
+"""Kept free in front of a response until its size is known."""
 
 
 class _Served:
@@ -59,13 +62,12 @@ class Dispatcher:
         """
         started_ns = self._monotonic_ns()
         try:
-            header, body_position = decode_request_header(frame)
+            api_key, version, correlation_id, client_id, body_position = decode_request_header(frame)
         except UnsupportedVersion as unsupported:
             return True, self._unsupported(unsupported)
         except ProtocolError:
             self._stats.refused_frames += 1
             raise
-        api_key, version, correlation_id, client_id = header
         served = self._served.get(api_key)
         if served is None or not served.first_version <= version <= served.last_version:
             return True, self._unsupported(UnsupportedVersion(api_key, version, correlation_id))
@@ -108,9 +110,9 @@ class Dispatcher:
             raise CloseConnection("the request asked for no answer and failed")
         if response is None:
             return []
-        prefix = response_prefix(served.api_key, context.api_version, context.correlation_id)
+        prefix = SIZE_GAP + response_prefix(served.api_key, context.api_version, context.correlation_id)
         if isinstance(response, EncodedResponse):
-            return _framed([prefix + response.body])
+            return _framed([bytearray(prefix + response.body)])
         return _framed(encode(response, context.api_version, prefix))
 
     def _failed(self, served: _Served, context: RequestContext, failure: Exception) -> CloseConnection:
@@ -135,12 +137,12 @@ class Dispatcher:
                 )
             ],
         )
-        return _framed(encode(response, 0, response_prefix(ApiKey.API_VERSIONS, 0, unsupported.correlation_id)))
+        prefix = SIZE_GAP + response_prefix(ApiKey.API_VERSIONS, 0, unsupported.correlation_id)
+        return _framed(encode(response, 0, prefix))
 
 
 def _framed(pieces: list[Any]) -> list[Any]:
-    """Put the size in front of an encoded response."""
-    if len(pieces) == 1:
-        body = pieces[0]
-        return [pack_size(len(body)) + body]
-    return [pack_size(sum(map(len, pieces))), *pieces]
+    """Write the size into the gap in front of an encoded response."""
+    size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
+    pack_size_into(pieces[0], 0, size - SIZE_BYTES)
+    return pieces

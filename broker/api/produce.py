@@ -12,6 +12,7 @@ Partitions stand alone: one that fails does not undo its neighbours. Source: Kaf
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from broker.api.errors import code_of
 from broker.api.leaders import Leaders
@@ -19,6 +20,7 @@ from broker.api.route import RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import UnknownTopicId
 from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -30,12 +32,11 @@ from protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from storage.errors import InvalidRecord, RecordsRefused
-from storage.log.validator import needs_decompression
+from storage.log.validator import ValidatedBatch, needs_decompression
 
 FIRST_VERSION_WITH_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 10
@@ -47,6 +48,10 @@ LOW_ATTRIBUTES_AT = 22
 
 INLINE_COMPRESSED_BYTES = 1024
 """Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
+
+
+Validated = ValidatedBatch | Exception
+"""What the check beside the loop gave: a batch to store, or the reason why not."""
 
 
 class ProduceApi:
@@ -72,31 +77,38 @@ class ProduceApi:
 
     async def produce(self, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
         """Append every batch of the request."""
-        acks = request.acks
+        acks, version = request.acks, context.api_version
         refusal = self._refuse(request)
-        if refusal is None and self._will_suspend(request, context.api_version):
-            _own_records(request)
-        failed = False
+        failed = owns_records = False
         topics: list[TopicProduceResponse] = []
         for topic in request.topic_data:
-            name = self._name_of(topic, context.api_version)
+            name: str | None = topic.name
+            if version >= FIRST_VERSION_WITH_IDS:
+                found = self._image().topics_by_id.get(topic.topic_id)
+                name = found.name if found is not None else None
             answers: list[PartitionProduceResponse] = []
             for data in topic.partition_data:
+                partition = self._partitions.find((name, data.index)) if name is not None else None
+                validated: Validated | None = None
+                if refusal is None and partition is not None and _is_heavy(data.records, partition):
+                    if not owns_records:
+                        _own_records(request)
+                        owns_records = True
+                    validated = await self._validate_beside_the_loop(partition, data.records, version)
+                    partition = None  # it may have gone meanwhile
                 if refusal is not None:
                     answer = _failed(data.index, refusal)
                 else:
-                    try:
-                        answer = await self._append(name, data, acks, context)
-                    except Exception as failure:
-                        answer = self._failure(name, data.index, failure, context)
-                failed = failed or bool(answer.error_code)
+                    answer = self._append(name, partition, data, validated, acks, context)
+                if answer.error_code:
+                    failed = True
                 answers.append(answer)
             topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
         if acks == 0:
             context.close_after = failed
             return None
         response = ProduceResponse(responses=topics)
-        if failed and context.api_version >= FIRST_VERSION_WITH_LEADERS:
+        if failed and version >= FIRST_VERSION_WITH_LEADERS:
             leaders = {
                 answer.current_leader.leader_id
                 for topic_answer in topics
@@ -117,52 +129,51 @@ class ProduceApi:
                         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
 
-    def _will_suspend(self, request: ProduceRequest, version: int) -> bool:
-        """Tell whether a batch of the request is to be checked beside the loop."""
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                records = data.records
-                if isinstance(records, memoryview) and len(records) > INLINE_COMPRESSED_BYTES:
-                    partition = self._partitions.find((self._name_of(topic, version) or "", data.index))
-                    if partition is not None and needs_decompression(records, partition.log.config):
-                        return True
-        return False
+    async def _validate_beside_the_loop(self, partition: Partition, records: Any, version: int) -> Validated:
+        """Unpack and check a batch in a thread; what it is refused for is raised where it is appended."""
+        try:
+            return await self._pools.cpu(partition.validation(records, version))
+        except Exception as failure:
+            return failure
 
-    def _name_of(self, topic: TopicProduceData, version: int) -> str | None:
-        if version < FIRST_VERSION_WITH_IDS:
-            return topic.name
-        found = self._image().topics_by_id.get(topic.topic_id)
-        return found.name if found is not None else None
-
-    async def _append(
-        self, topic: str | None, data: PartitionProduceData, acks: int, context: RequestContext
+    def _append(
+        self,
+        topic: str | None,
+        partition: Partition | None,
+        data: PartitionProduceData,
+        validated: Validated | None,
+        acks: int,
+        context: RequestContext,
     ) -> PartitionProduceResponse:
-        if topic is None:
-            raise UnknownTopicId
         index = data.index
-        partition = self._partitions.find((topic, index))
-        if partition is None:
-            self._partitions.raise_missing(topic, index)
-            raise AssertionError
-        if topic in self._internal_topics and context.client_id != INTERNAL_TOPICS_CLIENT_ID:
-            return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        records = data.records
-        if not isinstance(records, memoryview):
-            raise InvalidRecord("The request has no records for the partition")
-        attributes = _attributes(records)
-        if attributes & TRANSACTIONAL_BIT:
-            return _failed(index, ErrorCode.INVALID_TXN_STATE)
-        version = context.api_version
-        validated = None
-        if len(records) > INLINE_COMPRESSED_BYTES and needs_decompression(records, partition.log.config):
-            validated = await self._pools.cpu(partition.validation(records, version))
-        result = partition.append(records, acks=acks, request_version=version, validated=validated)
+        try:
+            if partition is None:
+                partition = self._find(topic, index)
+            if topic in self._internal_topics and context.client_id != INTERNAL_TOPICS_CLIENT_ID:
+                return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+            records = data.records
+            if not isinstance(records, memoryview):
+                raise InvalidRecord("The request has no records for the partition")
+            if len(records) >= HEADER_SIZE and records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+                return _failed(index, ErrorCode.INVALID_TXN_STATE)
+            if isinstance(validated, Exception):
+                raise validated
+            result = partition.append(
+                records, acks=acks, request_version=context.api_version, validated=validated
+            )
+        except Exception as failure:
+            return self._failure(topic, index, failure, context)
         return PartitionProduceResponse(
             index=index,
             base_offset=result.base_offset,
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,
         )
+
+    def _find(self, topic: str | None, index: int) -> Partition:
+        if topic is None:
+            raise UnknownTopicId
+        return self._partitions.get(topic, index)
 
     def _failure(
         self, topic: str | None, index: int, failure: Exception, context: RequestContext
@@ -178,6 +189,15 @@ class ProduceApi:
         if leader is not None:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
         return answer
+
+
+def _is_heavy(records: object, partition: Partition) -> bool:
+    """Tell whether a batch is to be checked beside the loop."""
+    return (
+        isinstance(records, memoryview)
+        and len(records) > INLINE_COMPRESSED_BYTES
+        and needs_decompression(records, partition.log.config)
+    )
 
 
 def _own_records(request: ProduceRequest) -> None:

@@ -17,25 +17,25 @@ def header(api_key: int, version: int, rest: bytes) -> bytes:
 
 def test_header_v1_holds_a_client_id_and_no_tags() -> None:
     frame = header(ApiKey.METADATA, 8, b"\0\x03abc") + b"body"
-    decoded, position = decode_request_header(memoryview(frame))
-    assert decoded == RequestHeader(ApiKey.METADATA, 8, 7, "abc")
-    assert frame[position:] == b"body"
+    decoded = decode_request_header(memoryview(frame))
+    assert decoded == RequestHeader(ApiKey.METADATA, 8, 7, "abc", len(frame) - len(b"body"))
+    assert frame[decoded.body_position :] == b"body"
 
 
 def test_header_v2_keeps_the_int16_client_id_and_ends_with_tags() -> None:
     frame = header(ApiKey.METADATA, 9, b"\0\x03abc\0") + b"body"
-    decoded, position = decode_request_header(memoryview(frame))
+    decoded = decode_request_header(memoryview(frame))
     assert decoded.client_id == "abc"
-    assert frame[position:] == b"body"
+    assert frame[decoded.body_position :] == b"body"
 
 
 def test_null_client_id_and_unknown_tags_are_accepted() -> None:
     frame = (
         header(ApiKey.METADATA, 12, b"\xff\xff" + b"\x03" + b"\x00\x01x" + b"\x05\x00" + b"\x80\x01\x02yz") + b"body"
     )
-    decoded, position = decode_request_header(memoryview(frame))
+    decoded = decode_request_header(memoryview(frame))
     assert decoded.client_id is None
-    assert frame[position:] == b"body"
+    assert frame[decoded.body_position :] == b"body"
 
 
 @pytest.mark.parametrize("tags", [b"\x02\x01\x00\x01\x00", b"\x02\x02\x00\x01\x00", b"\xff\xff\x7f", b"\x01\x00\x05x"])
