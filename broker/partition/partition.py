@@ -28,6 +28,7 @@ class Partition:
     """A partition this broker has a replica of."""
 
     __slots__ = (
+        "_is_alone",
         "_node_id",
         "_now_ms",
         "_on_failure",
@@ -58,6 +59,7 @@ class Partition:
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
+        self._is_alone = False  # we lead and nobody else is in sync: the high watermark is the log end
         self.is_deleted = False
         self.waiters: set[Waiter] = set()
         self.appended_bytes = 0
@@ -83,6 +85,7 @@ class Partition:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.isr = isr
+        self._is_alone = leader_id == self._node_id and isr == (leader_id,)
         self._advance()
 
     def ensure_leader(self, current_leader_epoch: int = -1) -> None:
@@ -129,8 +132,12 @@ class Partition:
             raise
         if not result.is_duplicate:
             self.appended_bytes += len(records)
-            self.appended_records += result.last_offset - result.base_offset + 1
-            self._advance()
+            end_offset = result.last_offset + 1
+            self.appended_records += end_offset - result.base_offset
+            if not self._is_alone:
+                self._advance()
+            elif log.advance_high_watermark(end_offset) and self.waiters:
+                self.wake()
         return result
 
     def validation(self, records: Buffer, request_version: int) -> Callable[[], ValidatedBatch]:

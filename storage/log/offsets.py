@@ -33,6 +33,15 @@ class LogOffsets:
         self.high_watermark = offset
         return True
 
+    def advance_stable_high_watermark(self, offset: int) -> bool:
+        """Move the high watermark and the last stable offset as one, while no transaction is undecided."""
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = self.last_stable_offset = offset
+        return True
+
     def set_last_stable(self, first_unstable_offset: int | None) -> None:
         """Derive the last stable offset from the high watermark and the oldest undecided transaction."""
         stable = self.high_watermark

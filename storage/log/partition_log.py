@@ -201,9 +201,11 @@ class PartitionLog:
     def advance_high_watermark(self, offset: int) -> bool:
         """Move the high watermark forward, at most to the log end; tell whether it moved."""
         offsets = self._offsets
+        producers = self._state.producers
+        if not producers.has_undecided:
+            return offsets.advance_stable_high_watermark(offset)
         if not offsets.advance_high_watermark(offset):
             return False
-        producers = self._state.producers
         producers.on_high_watermark(offsets.high_watermark)
         offsets.set_last_stable(producers.first_unstable_offset)
         return True

@@ -223,6 +223,11 @@ class ProducerStateManager:
         oldest = min(self._completed)
         return min(oldest, next(iter(self._open), oldest))
 
+    @property
+    def has_undecided(self) -> bool:
+        """Tell whether some transaction holds the last stable offset back; asked with every append."""
+        return bool(self._open or self._completed)
+
     def on_high_watermark(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker is below the high watermark; with none it costs one test."""
         if self._completed:
