@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -193,6 +194,9 @@ class Broker:
         return self._status if clean else 1
 
     def _say_ready(self) -> None:
+        """Log the ready line. What the start made stays for good, so the collector need not look at it again."""
+        gc.collect()
+        gc.freeze()
         took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
         http = "off" if self._http_port is None else f"{self._config.http_listener[0]}:{self._http_port}"  # type: ignore[index]
         logger.info(

@@ -20,7 +20,7 @@ from broker.net.outbox import Flushed, Outbox, ShortFile, release_region
 from broker.runtime.tasks import TaskOwner
 from config.views import ListenerConfig
 from protocol.errors import ProtocolError
-from protocol.frame import SIZE_BYTES, frame_size
+from protocol.frame import SIZE_BYTES, unpack_size
 
 logger = logging.getLogger(__name__)
 
@@ -192,10 +192,10 @@ class Connection:
         turns = MAX_REQUESTS_PER_TURN
         limit = self._shared.max_frame_bytes
         while end - position >= SIZE_BYTES and turns and self._may_execute():
-            try:
-                size = frame_size(buffer, position, limit)
-            except ProtocolError as malformed:
-                self._hang_up(malformed)
+            size = unpack_size(buffer, position)[0]
+            if not 0 <= size <= limit:
+                self._flush()  # answers to the requests before are still owed
+                self._hang_up(ProtocolError(f"frame of {size} bytes, legal are 0 to {limit}"))
                 return
             start = position + SIZE_BYTES
             if start + size > end:
@@ -230,7 +230,7 @@ class Connection:
         try:
             done, outcome = self._shared.dispatcher.execute(frame, self)
         except (ProtocolError, CloseConnection) as reason:
-            self._flush()  # answers to the requests before this one are still owed
+            self._flush()
             self._hang_up(reason)
             return
         if done:

@@ -56,10 +56,9 @@ class Outbox:
     def add(self, pieces: Iterable[Any]) -> None:
         """Queue bytes-like pieces and regions."""
         for piece in pieces:
-            size = len(piece)
-            if size:
+            if piece:
                 self._items.append(piece)
-                self.size_bytes += size
+                self.size_bytes += len(piece)
 
     def flush(self) -> Flushed:
         """Send what the socket takes now. Raises: OSError of the socket, ShortFile."""

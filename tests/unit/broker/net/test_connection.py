@@ -181,6 +181,12 @@ async def test_answers_given_before_a_close_still_arrive(peer: Peer) -> None:
     assert peer.echo.seen == [b"one", b"close"]
 
 
+async def test_answers_given_before_an_illegal_size_still_arrive(peer: Peer) -> None:
+    await peer.send(frame(b"one") + struct.pack(">i", -1))
+    assert await peer.receive(7) == frame(b"one")
+    assert await peer.ended()
+
+
 async def test_a_request_without_answer_is_followed_by_the_next(peer: Peer) -> None:
     await peer.send(frame(b"silent") + frame(b"two"))
     assert await peer.receive(7) == frame(b"two")
