@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases.conftest import address
 from tests.harness.broker import BrokerProcess
-from tests.harness.groups import Member, describe, find_coordinator, listed
+from tests.harness.groups import Member, describe, find_coordinator, listed, subscription
 from tests.harness.raw import RawClient, eventually
 
 JOIN_VERSIONS = range(10)
@@ -31,11 +31,12 @@ def test_grp_07_join_group_checks(client: RawClient, connect: Callable[..., RawC
 
     first = Member(connect(), group, [("range", b"1"), ("rr", b"1")])
     if version >= 4:
-        answer = Member(client, group).try_join(version)
+        answer = first.try_join(version)
         assert answer.error_code == 79
         assert answer.member_id.startswith("raw-")
         assert answer.generation_id == -1
-    first.start_join(version)
+        first.member_id = answer.member_id
+    first.send_join(version)
     assert first.receive_join(version).error_code == 0
     assert first.sync({first.member_id: b"all"}) == b"all"
 
@@ -194,8 +195,8 @@ def test_grp_14_describe_groups(client: RawClient, connect, fresh, version: int)
     topic, group, simple = fresh(), fresh("group"), fresh("simple")
     client.create_topic(topic)
     find_coordinator(client, group)
-    metadata, assignment = bytes(range(256)), bytes(reversed(range(256)))
-    member = Member(connect(client_id="cid"), group, [("first", metadata), ("second", b"?")])
+    metadata, assignment = subscription(topic, user_data=bytes(range(256))), bytes(reversed(range(256)))
+    member = Member(connect(client_id="cid"), group, [("first", metadata), ("second", subscription())])
     member.become_stable(assignment)
     row = describe(client, group, version)
     assert (row.error_code, row.group_state, row.protocol_type, row.protocol_data) == (0, "Stable", "consumer", "first")
@@ -207,14 +208,16 @@ def test_grp_14_describe_groups(client: RawClient, connect, fresh, version: int)
     if version >= 4:
         assert found.group_instance_id is None
 
-    waiting = Member(connect(client_id="cid"), group, [("first", b"2")])
+    waiting = Member(connect(client_id="cid"), group, [("first", subscription())])
     waiting.start_join()
     eventually(lambda: describe(client, group, version).group_state == "PreparingRebalance", what="rebalance")
     row = describe(client, group, version)
     assert member.member_id in {found.member_id for found in row.members}
     assert len(row.members) == 2
     assert row.protocol_data == ""
-    assert {(found.member_metadata, found.member_assignment) for found in row.members} == {(b"", b"")}
+    # Metadata is shown in Stable only; the old assignment stays.
+    shown = {found.member_id: (found.member_metadata, found.member_assignment) for found in row.members}
+    assert shown == {member.member_id: (b"", assignment), waiting.member_id: (b"", b"")}
     member.send_join()
     assert (member.receive_join().error_code, waiting.receive_join().error_code) == (0, 0)
     assert describe(client, group, version).group_state == "CompletingRebalance"

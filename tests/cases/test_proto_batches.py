@@ -73,7 +73,6 @@ def test_proto_20_header_fields_the_broker_overwrites(broker: BrokerProcess, cli
     epoch = client.topic(topic).partitions[0].leader_epoch
     sent = [batches.build(THREE, partition_leader_epoch=value) for value in (0, 7, -1)]
     sent.append(batches.build(THREE, producer_id=-5))
-    sent.append(batches.build(THREE, base_offset=12345))
     for number, batch in enumerate(sent):
         assert client.append(topic, batch) == 3 * number
     stored = client.fetch_all(topic)
@@ -83,6 +82,8 @@ def test_proto_20_header_fields_the_broker_overwrites(broker: BrokerProcess, cli
         assert found.raw[8:12] == batch[8:12]
         assert found.raw[16:] == batch[16:]
     assert (broker.data_directory / f"{topic}-0" / f"{0:020}.log").read_bytes()[: len(stored)] == stored
+    # Unlike the epoch, a base offset other than 0 is refused by the reference, although it would be overwritten.
+    assert client.produce(topic, batches.build(THREE, base_offset=12345)).error_code == 87
 
 
 def _null_and_empty(keys: Iterable[bytes | None]) -> list[Record]:

@@ -1,6 +1,7 @@
 """A member of a classic consumer group over its own raw connection."""
 
 import dataclasses
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,13 +23,21 @@ def find_coordinator(client: RawClient, group: str) -> None:
     eventually(loaded, what="coordinator loaded")
 
 
+def subscription(*topics: str, user_data: bytes | None = None) -> bytes:
+    """Write a v0 consumer subscription; the reference never answers a join whose metadata is none and looks like one."""
+    out = struct.pack(">hi", 0, len(topics))
+    for topic in topics:
+        out += struct.pack(">h", len(topic)) + topic.encode()
+    return out + (struct.pack(">i", -1) if user_data is None else struct.pack(">i", len(user_data)) + user_data)
+
+
 @dataclasses.dataclass(slots=True)
 class Member:
     """What a client remembers of its membership; requests block this member's connection only."""
 
     client: RawClient
     group: str
-    protocols: Sequence[tuple[str, bytes]] = (("range", b"metadata"),)
+    protocols: Sequence[tuple[str, bytes]] = (("range", subscription()),)
     instance: str | None = None
     protocol_type: str = "consumer"
     session_timeout_ms: int = 30000
