@@ -15,7 +15,6 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 T ?= tests
-SEED ?=
 PACKAGES := broker protocol storage config
 
 .PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm jvm bench docs image ci clean
@@ -75,13 +74,13 @@ lint: dev
 	$(BIN)/lint-imports
 
 test: dev
-	SEED=$(SEED) $(PYTEST) -m "not jvm" tests
+	$(PYTEST) -m "not jvm" tests
 
 test-one: dev
-	SEED=$(SEED) $(PYTEST) $(T)
+	$(PYTEST) $(T)
 
 test-crash: dev
-	SEED=$(SEED) $(PYTEST) tests/crash
+	$(PYTEST) tests/crash
 
 test-conformance: dev
 	$(PYTEST) -m "not jvm" tests/conformance
