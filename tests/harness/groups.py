@@ -24,7 +24,7 @@ def find_coordinator(client: RawClient, group: str) -> None:
 
 
 def subscription(*topics: str, user_data: bytes | None = None) -> bytes:
-    """Write a v0 consumer subscription; the reference never answers a join whose metadata is none and looks like one."""
+    """Write a v0 consumer subscription; the reference may never answer a join with malformed metadata."""
     out = struct.pack(">hi", 0, len(topics))
     for topic in topics:
         out += struct.pack(">h", len(topic)) + topic.encode()
