@@ -27,7 +27,10 @@ def cores() -> tuple[int, int] | None:
 
 
 class PinnedBroker(BrokerProcess):
-    """A broker that lives on one core from its first instruction."""
+    """A broker that lives on one core from its first instruction, started as installed: with compiled files."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, environment={"PYTHONDONTWRITEBYTECODE": ""})
 
     def default_properties(self) -> dict[str, str]:
         return {**super().default_properties(), "log.flush.interval.messages": "9223372036854775807"}
