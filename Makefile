@@ -48,6 +48,7 @@ $(RUNTIME_STAMP): requirements.lock
 # compat mode: one .pth line, so start-up pays for no import hook; setuptools warns that it may go one day.
 $(PROJECT_STAMP): $(RUNTIME_STAMP) pyproject.toml
 	@PYTHONWARNINGS=ignore $(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat --editable .
+	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@touch $@
 
 $(DEV_STAMP): $(PROJECT_STAMP) requirements-dev.lock
