@@ -35,11 +35,14 @@ def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, leave: 
     consumer.subscribe([topic])
     owned = None
     while not leave.is_set():
-        messages = consumer.consume(100, timeout=0.1)
-        for message in messages:
+        values = []
+        message = consumer.poll(0.1)
+        while message is not None:
             if message.error():
                 say("error", message.error())
-        values = [message.value().decode() for message in messages if not message.error()]
+            else:
+                values.append(message.value().decode())
+            message = consumer.poll(0) if len(values) < 100 else None
         if values:
             say("read", *values)
             try:
