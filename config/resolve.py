@@ -134,7 +134,7 @@ class Resolver:
         return Effective(name, value, format_value(value), source, tuple(links))
 
     def _chain_from_first(self, names: tuple[str, ...]) -> Iterator[ChainLink]:
-        """Yield the chain from the first name on: as in Kafka, hours alone are not shown as a synonym of milliseconds."""
+        """Yield the chain from the first name on: as in Kafka, hours alone are no synonym of milliseconds."""
         return dropwhile(lambda link: link.name != names[0], self._chain(names))
 
     def _chain(self, names: tuple[str, ...]) -> Iterator[ChainLink]:

@@ -23,9 +23,7 @@ def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     return entries
 
 
-def write_leader_epochs(
-    fs: FileSystem, path: str, entries: Iterable[tuple[int, int]], *, sync: bool = True
-) -> None:
+def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]], *, sync: bool = True) -> None:
     """Atomically replace the file without syncing its directory. Blocking: disk if `sync`.
 
     Without `sync` even the content may be lost in a power failure: for changes that a restart finds out by itself.

@@ -119,9 +119,7 @@ class LogAppender:
         config = state.config
         now_ms = state.clock.now_ms()
         if validated is None:
-            validated = validate(
-                records, config=config, now_ms=now_ms, origin=origin, request_version=request_version
-            )
+            validated = validate(records, config=config, now_ms=now_ms, origin=origin, request_version=request_version)
         header, rewritten = validated
         batch = records if rewritten is None else rewritten
         size = len(batch)

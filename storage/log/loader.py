@@ -143,7 +143,19 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
         if _recover_in_turn(state, segment):
             _remove_after(state, segment)
             break
+    _drop_empty_end(state)
     return True
+
+
+def _drop_empty_end(state: LogState) -> None:
+    """Remove an empty active segment that begins above the end of the one before it.
+
+    That one lost its last batches as a whole, which leaves nothing to cut, while the name of the segment rolled after
+    them has survived: kept, it would tear a hole into the offsets.
+    """
+    *_, before, last = [None, None, *state.segments]
+    if before is not None and last is not None and not last.log.size and last.base_offset != before.next_offset():
+        _remove_after(state, before)
 
 
 def _suspects(state: LogState, parameters: LoadParameters) -> list[Segment]:

@@ -215,9 +215,7 @@ class PartitionLog:
         if self._is_closed:
             raise LogClosed(str(self.tp))
         try:
-            return self._reader.read(
-                start_offset, max_bytes=max_bytes, bound=bound, min_one_batch=min_one_batch
-            )
+            return self._reader.read(start_offset, max_bytes=max_bytes, bound=bound, min_one_batch=min_one_batch)
         except OSError as error:
             raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
         except (CorruptBatch, CorruptIndex) as error:

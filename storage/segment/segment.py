@@ -263,9 +263,7 @@ class Segment:
 
     # --- recovery and truncation ---
 
-    def recover(
-        self, on_batch: Callable[[BatchHeader, memoryview], None], *, keeps_txn_index: bool = False
-    ) -> int:
+    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None], *, keeps_txn_index: bool = False) -> int:
         """Rebuild the indexes from the batches, cut at the first bad byte, and return how many bytes were cut.
 
         on_batch sees each good batch in order. It fills the emptied txn index, unless that one is trusted up to the

@@ -77,7 +77,7 @@ def test_chain_lists_every_layer_and_synonym():
 
 def test_source_is_that_of_the_first_link():
     assert resolver({"log.retention.ms": "1"}).effective("retention.ms", {}).source is ConfigSource.STATIC_BROKER
-    # As Kafka has it: without a value for milliseconds the coarser units are no synonyms, though their value is in force.
+    # As Kafka has it: without a value for milliseconds coarser units are no synonyms, though their value is in force.
     coarse = resolver({"log.retention.hours": "1"}).effective("retention.ms", {})
     assert (coarse.value, coarse.source, coarse.synonyms) == (3_600_000, ConfigSource.DEFAULT, ())
     assert resolver().effective("retention.ms", {}).source is ConfigSource.DEFAULT

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from protocol.api_keys import CONTROLLER_ONLY, ApiKey
+from protocol.api_keys import CONTROLLER_ONLY
 from protocol.message import field, message, struct_for
 from protocol.messages import REQUESTS, RESPONSES, VERSIONS
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
