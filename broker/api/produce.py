@@ -158,9 +158,7 @@ class ProduceApi:
                 return _failed(index, ErrorCode.INVALID_TXN_STATE)
             if isinstance(validated, Exception):
                 raise validated
-            result = partition.append(
-                records, acks=acks, request_version=context.api_version, validated=validated
-            )
+            result = partition.append(records, acks=acks, request_version=context.api_version, validated=validated)
         except Exception as failure:
             return self._failure(topic, index, failure, context)
         return PartitionProduceResponse(
