@@ -13,6 +13,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from broker.runtime.tasks import TaskOwner
+
 logger = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 16 * 1024
@@ -30,18 +32,23 @@ class Exporter:
         self._registry = registry
         self._is_ready = is_ready
         self._server: asyncio.Server | None = None
+        self._tasks = TaskOwner("http")
 
     async def open(self, host: str, port: int) -> int:
         """Start to listen and give the bound port."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEAD_BYTES)
+        self._server = await asyncio.start_server(self._accept, host, port, limit=MAX_HEAD_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop listening and drop who is being served."""
         if self._server is not None:
             self._server.close()
+            await self._tasks.close()
             await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._tasks.spawn("request", self._serve(reader, writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

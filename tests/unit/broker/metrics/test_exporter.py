@@ -100,3 +100,18 @@ async def test_a_client_that_goes_away_hurts_nobody(rig: Rig) -> None:
     writer.close()
     await writer.wait_closed()
     assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+
+
+async def test_closing_drops_a_client_that_has_not_asked_yet_and_reports_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig()
+    rig.port = await rig.exporter.open("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    writer.write(b"GET /metrics")
+    await rig.get("/healthz")  # by now the one before has been accepted
+    await rig.exporter.close()
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    await asyncio.sleep(0)
+    assert not caplog.records
