@@ -81,6 +81,13 @@ def decode_request_header(frame: bytes | bytearray | memoryview) -> RequestHeade
     return _new_header(RequestHeader, (known[0], api_version, correlation_id, client_id, position))
 
 
+def request_header(api_key: int, version: int, correlation_id: int, client_id: str) -> bytes:
+    """Return the header a client puts before the body of a request."""
+    name = client_id.encode()
+    header = _FIXED.pack(api_key, version, correlation_id, len(name)) + name
+    return header + b"\0" if version >= _FLEXIBLE_REQUEST_SINCE[api_key] else header
+
+
 def response_prefix(api_key: int, version: int, correlation_id: int) -> bytes:
     """Return the header that precedes the body of a response."""
     prefix = _CORRELATION_ID.pack(correlation_id)

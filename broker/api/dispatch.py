@@ -61,6 +61,14 @@ class Dispatcher:
         Raises: ProtocolError, CloseConnection.
         """
         started_ns = self._monotonic_ns()
+        repeat = connection.context.repeat
+        if repeat is not None:
+            pieces = repeat.answer(frame)
+            if pieces is not None:
+                stats = self._served[repeat.api_key].stats
+                stats.received_bytes += len(frame)
+                stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+                return True, pieces
         try:
             api_key, version, correlation_id, client_id, body_position = decode_request_header(frame)
         except UnsupportedVersion as unsupported:

@@ -24,6 +24,7 @@ from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
+from protocol.fast.produce import RepeatedProduce
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -50,8 +51,53 @@ INLINE_COMPRESSED_BYTES = 1024
 """Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
 
 
+Find = Callable[[tuple[str, int]], Partition | None]
+
 Validated = ValidatedBatch | Exception
 """What the check beside the loop gave: a batch to store, or the reason why not."""
+
+
+class _Repeat:
+    """The way of a request that comes again with other records (see protocol.fast.produce).
+
+    Whatever else decides about a produce request and may change meanwhile is looked at again here.
+    """
+
+    __slots__ = ("_acks", "_find", "_known", "_topic", "_topic_id", "_version", "api_key")
+
+    def __init__(
+        self, known: RepeatedProduce, find: Find, partition: Partition, request: ProduceRequest, version: int
+    ) -> None:
+        self.api_key = ApiKey.PRODUCE
+        self._known = known
+        self._find = find
+        self._topic = partition.tp.topic
+        self._topic_id = partition.topic_id if version >= FIRST_VERSION_WITH_IDS else None
+        self._acks = request.acks
+        self._version = version
+
+    def answer(self, frame: memoryview) -> list[Any] | None:
+        """Append and answer; None for another request, and for one whose refusal the long way has to explain."""
+        matched = self._known.match(frame)
+        if matched is None:
+            return None
+        index, records = matched
+        partition = self._find((self._topic, index))
+        if (
+            partition is None
+            or len(records) < HEADER_SIZE
+            or records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+            or _is_heavy(records, partition)
+            or (self._topic_id is not None and partition.topic_id != self._topic_id)
+        ):
+            return None
+        try:
+            result = partition.append(records, acks=self._acks, request_version=self._version)
+        except Exception:
+            return None
+        return [
+            self._known.answer(frame, index, result.base_offset, result.log_append_time_ms, result.log_start_offset)
+        ]
 
 
 class ProduceApi:
@@ -108,6 +154,8 @@ class ProduceApi:
             context.close_after = failed
             return None
         response = ProduceResponse(responses=topics)
+        if not failed and len(topics) == 1 and len(answers) == 1 and not owns_records:
+            self._remember(request, response, partition, context)
         if failed and version >= FIRST_VERSION_WITH_LEADERS:
             leaders = {
                 answer.current_leader.leader_id
@@ -117,6 +165,18 @@ class ProduceApi:
             }
             response.node_endpoints = self._leaders.fill(leaders, NodeEndpoint, context)
         return response
+
+    def _remember(
+        self, request: ProduceRequest, response: ProduceResponse, partition: Partition | None, context: RequestContext
+    ) -> None:
+        """Be prepared for the same request once more: the second one in a row to a topic shows that it will come."""
+        if partition is None or partition.tp.topic in self._internal_topics:
+            return
+        if context.last_produced_topic != partition.tp.topic:
+            context.last_produced_topic = partition.tp.topic
+            return
+        known = RepeatedProduce(context.api_version, context.client_id, request, response)
+        context.repeat = _Repeat(known, self._partitions.find, partition, request, context.api_version)
 
     def _refuse(self, request: ProduceRequest) -> ErrorCode | None:
         """Give the error that holds for every partition of the request, if there is one."""

@@ -9,10 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
+
+
+class Repeat(Protocol):
+    """Answers repetitions of an earlier request of the connection."""
+
+    api_key: ApiKey
+
+    def answer(self, frame: memoryview) -> list[Any] | None:
+        """Execute a frame that repeats the request and give the response pieces; None: take the long way."""
 
 
 @dataclass(slots=True)
@@ -32,6 +41,10 @@ class RequestContext:
     principal: str = "User:ANONYMOUS"
     close_after: bool = False
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
+    repeat: Repeat | None = None
+    """Set by a handler that can answer the same request, should it come again, without having it decoded."""
+    last_produced_topic: str | None = None
+    """The one topic of the last produce request that could come again."""
 
     def begin(self, api_key: int, api_version: int, correlation_id: int, client_id: str) -> None:
         """Take up the next request."""
