@@ -115,7 +115,8 @@ class PartitionManager:
             if partition is None:
                 return
             self._hosted[tp] = partition
-        partition.follow(placed.image.leader, placed.image.leader_epoch, placed.image.isr)
+        now = placed.image
+        partition.follow(now.leader, now.leader_epoch, now.isr, len(now.replicas))
 
     def _open(self, tp: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
         try:

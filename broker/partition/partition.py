@@ -32,6 +32,7 @@ class Partition:
         "_node_id",
         "_now_ms",
         "_on_failure",
+        "_replica_count",
         "appended_bytes",
         "appended_records",
         "is_deleted",
@@ -59,6 +60,7 @@ class Partition:
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
+        self._replica_count = 1
         self._is_alone = False  # we lead and nobody else is in sync: the high watermark is the log end
         self.is_deleted = False
         self.waiters: set[Waiter] = set()
@@ -78,13 +80,14 @@ class Partition:
         """The topic's id, 16 bytes."""
         return self.log.topic_id or bytes(16)
 
-    def follow(self, leader_id: int, leader_epoch: int, isr: tuple[int, ...]) -> None:
+    def follow(self, leader_id: int, leader_epoch: int, isr: tuple[int, ...], replica_count: int) -> None:
         """Take over leadership as the metadata says; a new epoch of our own begins at the log end."""
         if leader_epoch > self.leader_epoch and leader_id == self._node_id:
             self.log.assign_epoch(leader_epoch)
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.isr = isr
+        self._replica_count = replica_count
         self._is_alone = leader_id == self._node_id and isr == (leader_id,)
         self._advance()
 
@@ -114,11 +117,8 @@ class Partition:
         if self.leader_id != self._node_id:
             raise NotLeader(self.leader_id, self.leader_epoch)
         log = self.log
-        if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < log.config.min_insync_replicas:
-            raise NotEnoughReplicas(
-                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
-                f"min.isr requirement of {log.config.min_insync_replicas} for partition {self.tp}"
-            )
+        if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < self._replica_count:
+            self._ensure_enough_replicas()
         try:
             result = log.append(
                 records,
@@ -139,6 +139,15 @@ class Partition:
             elif log.advance_high_watermark(end_offset) and self.waiters:
                 self.wake()
         return result
+
+    def _ensure_enough_replicas(self) -> None:
+        """Hold acks=all to min.insync.replicas; a setting above the replica count asks for all of them, as in Kafka."""
+        required = min(self.log.config.min_insync_replicas, self._replica_count)
+        if len(self.isr) < required:
+            raise NotEnoughReplicas(
+                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
+                f"min.isr requirement of {required} for partition {self.tp}"
+            )
 
     def validation(self, records: Buffer, request_version: int) -> Callable[[], ValidatedBatch]:
         """Give the check of a produced batch as a call that shares no state, so that it may run beside the loop."""

@@ -154,7 +154,8 @@ async def test_acks_0_is_never_answered_and_a_failure_ends_the_connection(produc
 
 
 async def test_an_isr_below_the_minimum_refuses_acks_all_alone(producer: Producer) -> None:
-    partition = producer.hosted.create("t", config=LogConfig(min_insync_replicas=2))
+    two = LogConfig(min_insync_replicas=2)
+    partition = producer.hosted.create("t", config=two, replicas=(NODE_ID, OTHER_ID), isr=(NODE_ID,))
     refused = await producer.answer(batch(b"a"))
     assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == 0

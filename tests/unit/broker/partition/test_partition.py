@@ -21,7 +21,7 @@ from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from storage.types import AppendOrigin
-from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted
+from tests.harness.hosted import NODE_ID, OTHER_ID, Hosted
 
 
 def batch(value: bytes = b"v", **options: Any) -> bytearray:
@@ -96,11 +96,17 @@ def test_each_of_our_epochs_begins_at_the_log_end(hosted: Hosted) -> None:
 
 
 def test_acks_all_needs_the_minimum_in_sync_but_coordinators_and_other_acks_do_not(hosted: Hosted) -> None:
-    partition = hosted.create("t", config=LogConfig(min_insync_replicas=2))
+    two = LogConfig(min_insync_replicas=2)
+    partition = hosted.create("t", config=two, replicas=(NODE_ID, OTHER_ID), isr=(NODE_ID,))
     with pytest.raises(NotEnoughReplicas, match=r"ISR Set\(1\) is insufficient .* min\.isr requirement of 2 .* t-0"):
         partition.append(batch(), acks=-1)
     assert partition.append(batch(), acks=1).base_offset == 0
     assert partition.append(batch(), origin=AppendOrigin.COORDINATOR).base_offset == 1
+
+
+def test_the_minimum_in_sync_is_never_more_than_the_replicas_there_are(hosted: Hosted) -> None:
+    partition = hosted.create("t", config=LogConfig(min_insync_replicas=2))
+    assert partition.append(batch(), acks=-1).base_offset == 0
 
 
 def test_a_disk_that_fails_an_append_is_not_asked_again(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
