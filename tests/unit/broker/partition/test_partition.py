@@ -21,7 +21,7 @@ from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from storage.types import AppendOrigin
-from tests.harness.hosted import NODE_ID, OTHER_ID, Hosted
+from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted
 
 
 def batch(value: bytes = b"v", **options: Any) -> bytearray:
