@@ -134,7 +134,8 @@ class FetchApi:
     def find(self, wanted: Wanted, version: int) -> Partition:
         """Find the partition a client names. Raises: broker.partition.errors."""
         if version < FIRST_VERSION_WITH_IDS:
-            return self._partitions.get(wanted.topic, wanted.fetch.partition)
+            index = wanted.fetch.partition
+            return self._partitions.find((wanted.topic, index)) or self._partitions.get(wanted.topic, index)
         topic = self._image().topics_by_id.get(wanted.topic_id)
         if topic is None:
             raise UnknownTopicId

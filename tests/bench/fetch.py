@@ -1,6 +1,9 @@
-"""Fetch: warm data in 1 MiB pieces, against a bare sendfile loop over the same file size."""
+"""Fetch: warm data in 1 MiB pieces, against a bare sendfile loop over the same file.
 
-import os
+It must be the same one: how a file was written decides how the kernel keeps its pages together, and with it what
+sending them costs.
+"""
+
 import struct
 import time
 from pathlib import Path
@@ -26,7 +29,8 @@ def run(directory: Path, rounds: int) -> list[Result]:
         with RawClient((broker.host, broker.port)) as client:
             _fill(client)
             frames, sizes = _pieces(client)
-            return _compare(client, directory, rounds, frames, sizes)
+            segment = broker.data_directory / "warm-0" / "00000000000000000000.log"
+            return _compare(client, segment, rounds, frames, sizes)
     finally:
         broker.close()
 
@@ -59,21 +63,16 @@ def _pieces(client: RawClient) -> tuple[list[bytes], list[int]]:
     return frames, sizes
 
 
-def _compare(client: RawClient, directory: Path, rounds: int, frames: list[bytes], sizes: list[int]) -> list[Result]:
-    file = directory / "bare.dat"
-    with file.open("wb") as out:
-        for _ in range(PIECES):
-            out.write(os.urandom(MEBIBYTE))
+def _compare(client: RawClient, segment: Path, rounds: int, frames: list[bytes], sizes: list[int]) -> list[Result]:
     header = struct.pack(">i", sizes[0] - 4) + bytes(sizes[0] - MEBIBYTE - 4)
     megabytes = PASSES * PIECES * MEBIBYTE / 1e6
     ours, theirs = [], []
     for _ in range(rounds):
         with connect(client.address) as connection:
             ours.append(megabytes / pump(connection, frames * PASSES, lambda index: sizes[index % PIECES], WINDOW))
-        serve = bare.send_file(file, len(frames[0]), header, MEBIBYTE)
+        serve = bare.send_file(segment, len(frames[0]), header, MEBIBYTE)
         with bare.serving(serve) as address, connect(address) as connection:
             theirs.append(megabytes / pump(connection, frames * PASSES, lambda _: sizes[0], WINDOW))
-    file.unlink()
     ratios = [100 * mine / bare_loop for mine, bare_loop in zip(ours, theirs, strict=True)]
     return [
         Result("fetch, warm, 1 MiB pieces", "MB/s", ours),
