@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 PROBE_EVERY_BYTES = 512 * 1024
-"""The kernel reads ahead and reclaims in pieces of this order: what lies between two warm probes is hardly ever cold."""
+"""The kernel reads ahead and reclaims in such pieces: what lies between two warm probes is hardly ever cold."""
 LOAD_STEP_BYTES = 128 * 1024
 
 _probe = (bytearray(1),)
