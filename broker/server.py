@@ -123,6 +123,7 @@ class Broker:
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
+        self._fetch: FetchApi
         self._coordinator: GroupCoordinator | None = None
         self._exporter: Exporter | None = None
         self.lifecycle = Lifecycle(
@@ -342,7 +343,9 @@ class Broker:
 
     async def _drain_listeners(self) -> None:
         self._listeners.stop_accepting()
-        self._close_coordinators()  # whoever waits for a group is sent away, else nothing would end the wait
+        # Whoever waits is answered, else nothing would end the wait.
+        self._fetch.stop()
+        self._close_coordinators()
         await self._listeners.drain(self._config.shutdown_timeout_ms * DRAIN_SHARE)
 
     async def _nothing(self) -> None:
@@ -355,10 +358,11 @@ class Broker:
         assert coordinator is not None
         node_id = self._config.node_id
         leaders = Leaders(self._image)
+        self._fetch = FetchApi(partitions, self._image, self._sessions, leaders, self._config.fetch_max_bytes)
         return join(
             (
                 ProduceApi(partitions, self._image, leaders, self._pools, INTERNAL_TOPICS),
-                FetchApi(partitions, self._image, self._sessions, leaders, self._config.fetch_max_bytes),
+                self._fetch,
                 OffsetsApi(partitions),
                 ClusterApi(controller, self._config),
                 TopicsApi(controller, lambda overrides: describe_topic(self._resolver, overrides)),

@@ -61,6 +61,14 @@ class FetchApi:
         self._sessions = sessions
         self._leaders = leaders
         self._max_bytes = max_bytes
+        self._parked: set[Waiter] = set()  # requests that wait for data now
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Answer who is parked with what there is, and let nobody wait any more: the broker stops."""
+        self._is_stopping = True
+        for waiter in self._parked:
+            waiter.wake(self)
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -74,7 +82,7 @@ class FetchApi:
         reading = _Reading(self, request, context, opened.wanted)
         try:
             reading.read_all()
-            if not reading.is_satisfied() and request.max_wait_ms > 0:
+            if not reading.is_satisfied() and request.max_wait_ms > 0 and not self._is_stopping:
                 await self._park(reading, opened, self._loop.time() + request.max_wait_ms / 1000)
             if opened.is_overtaken():
                 reading.release()
@@ -89,16 +97,18 @@ class FetchApi:
         partitions = [partition for partition in reading.partitions.values() if partition is not None]
         for partition in partitions:
             partition.waiters.add(waiter)
+        self._parked.add(waiter)
         try:
             while await waiter.wait(self._loop, deadline):
                 changed = waiter.changed
                 waiter.changed = set()
-                if opened.is_overtaken():
+                if opened.is_overtaken() or self._is_stopping:
                     return
                 reading.read_again(changed)
                 if reading.is_satisfied():
                     return
         finally:
+            self._parked.discard(waiter)
             for partition in partitions:
                 partition.waiters.discard(waiter)
 

@@ -282,6 +282,15 @@ async def test_when_the_time_is_up_what_is_there_is_returned(consumer: Consumer)
     assert offsets(await asyncio.wait_for(consumer.one(("t", 0, 1), max_wait_ms=20), 5)) == []
 
 
+async def test_a_stop_answers_who_is_parked_and_lets_nobody_wait_any_more(consumer: Consumer) -> None:
+    partition = filled(consumer.hosted, "t", 1)
+    waiting = asyncio.ensure_future(consumer.one(("t", 0, 0), max_wait_ms=60_000, min_bytes=10_000))
+    await until(lambda: bool(partition.waiters))
+    consumer.api.stop()
+    assert offsets(await asyncio.wait_for(waiting, 5)) == [0]
+    assert offsets(await asyncio.wait_for(consumer.one(("t", 0, 1), max_wait_ms=60_000), 5)) == []
+
+
 async def test_min_bytes_above_what_one_answer_may_hold_are_not_waited_for(consumer: Consumer) -> None:
     filled(consumer.hosted, "t", 3)
     data = await consumer.one(("t", 0, 0), max_wait_ms=60_000, min_bytes=1 << 30, max_bytes=2 * BATCH_BYTES)
