@@ -289,7 +289,7 @@ class Broker:
             self._on_metadata_disk,
             TaskOwner("controller", self._on_lost_metadata),
         )
-        self._controller.subscribe(self._partitions.publish)
+        self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
         await self._controller.start(
@@ -386,6 +386,11 @@ class Broker:
         self._serve_groups(image)
         if delta.deleted_topics:
             self._coordinator.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+
+    async def _prepare_logs(self, delta: Delta, image: ClusterImage) -> None:
+        create = self._partitions.missing_logs(delta, image)
+        if create is not None:
+            await self._on_metadata_disk(create)
 
     def _report_directories(self, delta: Delta, image: ClusterImage) -> None:
         """Tell the metadata where new replicas landed, where it could not know: with several directories."""

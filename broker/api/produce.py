@@ -139,7 +139,7 @@ class ProduceApi:
                 if refusal is None and partition is not None and _is_heavy(data.records, partition):
                     if not owns_records:
                         _own_records(request)
-                        owns_records = True
+                        owns_records = context.outlives_peer = True
                     validated = await self._validate_beside_the_loop(partition, data.records, version)
                     partition = None  # it may have gone meanwhile
                 if refusal is not None:

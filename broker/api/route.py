@@ -41,6 +41,8 @@ class RequestContext:
     principal: str = "User:ANONYMOUS"
     close_after: bool = False
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
+    outlives_peer: bool = False
+    """Set by a handler before it waits in the middle of a change: it is carried through though the peer has gone."""
     repeat: Repeat | None = None
     """Set by a handler that can answer the same request, should it come again, without having it decoded."""
     last_produced_topic: str | None = None
@@ -52,7 +54,7 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.close_after = False
+        self.close_after = self.outlives_peer = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@
 - A request that suspends (long poll, join) parks the connection: what comes behind it is kept, up to a bound, and
   executed afterwards, never before. Reading goes on meanwhile only to notice that the peer has gone.
 - Nothing new is executed while the socket does not take what was answered already.
+- When the peer ends its side, whole requests that arrived before are still executed: a producer that asks for no
+  acknowledgements closes as soon as it has sent. A parked request is given up, unless it is in the middle of a change.
 """
 
 from __future__ import annotations
@@ -78,6 +80,7 @@ class Connection:
     """A client connection from accept to close."""
 
     __slots__ = (
+        "_has_ended",
         "_kept",
         "_loading",
         "_outbox",
@@ -114,6 +117,7 @@ class Connection:
         self._waiting: asyncio.Task[Any] | None = None  # the parked request
         self._loading: asyncio.Task[None] | None = None  # the load of the cold region that is to be sent next
         self._reading = False
+        self._has_ended = False  # the peer sends no more
         self._stopping = False
         self.closed = False
         self.last_active = shared.loop.time()
@@ -155,9 +159,10 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            count = 0
-        if not count:
             self.close()
+            return
+        if not count:
+            self._end()
             return
         self.last_active = shared.loop.time()
         if own is not None:
@@ -183,6 +188,14 @@ class Connection:
             self._after_turn()
         elif self._own_filled == len(own):
             own.extend(bytes(min(len(own), self._own_size - len(own))))
+
+    def _end(self) -> None:
+        """The peer sends no more: close, once what it sent is executed."""
+        self._has_ended = True
+        if self._waiting is None and self._kept:
+            self._run_kept()
+        else:
+            self._after_turn()
 
     # --- executing ---
 
@@ -212,6 +225,10 @@ class Connection:
             self._kept = bytearray(buffer[position:end])
             if not turns:
                 self._shared.loop.call_soon(self._run_kept)
+                self._after_turn()
+                return
+            if self._has_ended and self._waiting is None:
+                self._kept = bytearray()  # the beginning of a request that will never be whole
         self._after_turn()
 
     def _may_execute(self) -> bool:
@@ -272,10 +289,14 @@ class Connection:
         """Send what was answered; read on when nothing is in the way."""
         if self.closed or not self._flush():
             return
-        if self._stopping and self._waiting is None:
+        if self._waiting is None:
+            is_done = self._stopping or (self._has_ended and not self._kept)
+        else:
+            is_done = self._has_ended and not self.context.outlives_peer
+        if is_done:
             self.close()
             return
-        self._read(len(self._kept) < OWN_BUFFER_ABOVE_BYTES)
+        self._read(not self._has_ended and len(self._kept) < OWN_BUFFER_ABOVE_BYTES)
 
     # --- sending ---
 
@@ -290,6 +311,9 @@ class Connection:
             return False
         if state is Flushed.DRAINED:
             return True
+        if self._has_ended:
+            self.close()  # nobody reads any more
+            return False
         self._read(False)
         if state is Flushed.SOCKET_FULL:
             self._shared.loop.add_writer(self._socket, self._on_writable)
@@ -323,7 +347,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close at once: drop what is unsent, give up the parked request."""
+        """Close at once: drop what is unsent, give up the parked request unless it is in the middle of a change."""
         if self.closed:
             return
         self.closed = True
@@ -334,7 +358,8 @@ class Connection:
         self._outbox.drop()
         self._own = None
         self._kept = bytearray()
-        for task in (self._waiting, self._loading):
-            if task is not None:
-                task.cancel()
+        if self._waiting is not None and not self.context.outlives_peer:
+            self._waiting.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
         self._shared.on_close(self)

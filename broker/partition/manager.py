@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from broker.metadata.image import TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
 from broker.partition.errors import PartitionOffline, UnknownPartition
@@ -15,6 +16,9 @@ from storage.errors import InconsistentTopicId, StorageFailure
 from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+FEW_LOGS = 4
+"""So many logs are created on the loop, half a millisecond each; more would keep other clients waiting."""
 
 ConfigFor = Callable[[str, ClusterImage], LogConfig]
 OnDirLost = Callable[[LogDir, StorageFailure], None]
@@ -87,6 +91,27 @@ class PartitionManager:
                 self._offline.add(tp)
                 del self._hosted[tp]
                 partition.wake()
+
+    def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], None] | None:
+        """Give a call that creates the logs a step needs, for a thread, or None when they are few.
+
+        Publishing then finds them. What cannot be created is left to it, which tries again and says why.
+        """
+        missing = [
+            placed
+            for placed in delta.created_partitions
+            if self._node_id in placed.image.replicas and placed.topic_partition not in self._logs.logs
+        ]
+        if len(missing) <= FEW_LOGS:
+            return None
+        configs = {placed.topic.name: self._config_for(placed.topic.name, image) for placed in missing}
+
+        def create() -> None:
+            for placed in missing:
+                with suppress(StorageFailure):
+                    self._logs.create(placed.topic_partition, placed.topic.topic_id, configs[placed.topic.name])
+
+        return create
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Bring the hosted partitions in line with a new image. Raises: nothing that a disk could cause."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os.path
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from config.views import LogConfig
@@ -237,10 +238,9 @@ class LogManager:
         online = list(self.online_dirs())
         if directory is not None:
             return [log_dir for log_dir in online if log_dir.path == directory]
-        counts = {log_dir.path: 0 for log_dir in online}
-        for log_dir in self._dir_of.values():
-            if log_dir.is_online:
-                counts[log_dir.path] += 1
+        if len(online) == 1:
+            return online
+        counts = Counter(log_dir.path for log_dir in self._dir_of.values())
         return sorted(online, key=lambda log_dir: counts[log_dir.path])
 
     def dir_of(self, tp: TopicPartition) -> LogDir | None:

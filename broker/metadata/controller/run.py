@@ -44,7 +44,7 @@ from broker.metadata.controller.topics import (
 from broker.metadata.errors import ControllerClosed, TopicDeletionDisabled
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.log import ClusterLog
-from broker.metadata.publishers import Publisher, Publishers
+from broker.metadata.publishers import Preparer, Publisher, Publishers
 from broker.runtime.tasks import TaskOwner
 from protocol.stored.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.uuids import random_uuid
@@ -120,10 +120,10 @@ class Controller:
         """Return the quorum's epoch."""
         return self._log.epoch
 
-    def subscribe(self, publisher: Publisher) -> None:
+    def subscribe(self, publisher: Publisher, prepare: Preparer | None = None) -> None:
         """Add a publisher; before `start`, since the first thing it is told is the whole image."""
         assert not self._started, "subscribe before start"
-        self._publishers.subscribe(publisher)
+        self._publishers.subscribe(publisher, prepare)
 
     async def start(self, registration: Registration) -> ClusterImage:
         """Replay the log, begin an epoch, register this broker and lead every partition in a new leader epoch.
@@ -246,7 +246,12 @@ class Controller:
     async def _flush_once(self) -> None:
         end_offset = await self._commit()
         while self._steps and self._steps[0].end_offset <= end_offset:
-            step = self._steps.popleft()
+            step = self._steps[0]
+            if step.delta is not None:
+                await self._publishers.prepare(step.delta, step.image)
+                if self._failure is not None:
+                    return  # an append has failed meanwhile, and everybody was told
+            self._steps.popleft()
             self.image = step.image
             if step.delta is not None:
                 self._publishers.publish(step.delta, step.image)

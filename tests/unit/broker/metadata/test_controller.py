@@ -171,6 +171,29 @@ async def test_publishers_hear_everything_once_in_order(node: Node) -> None:
     await controller.close()
 
 
+async def test_a_step_is_prepared_before_anybody_sees_it(node: Node) -> None:
+    controller = node.controller()
+    order: list[str] = []
+    begun, ready = asyncio.Event(), asyncio.Event()
+
+    async def prepare(delta: Delta, image: ClusterImage) -> None:
+        order.append("prepare")
+        begun.set()
+        assert "t" in image.topics_by_name and "t" not in controller.image.topics_by_name
+        await ready.wait()
+
+    controller.subscribe(lambda delta, image: order.append("publish"), prepare)
+    await controller.start(node.registration())
+    order.clear()
+    creation = asyncio.ensure_future(create(controller, "t"))
+    await asyncio.wait_for(begun.wait(), 5)
+    assert order == ["prepare"] and not creation.done()
+    ready.set()
+    await creation
+    assert order == ["prepare", "publish"]
+    await controller.close()
+
+
 async def test_a_topic_created_again_has_another_id(node: Node) -> None:
     controller = await node.start()
     await create(controller, "t")

@@ -41,11 +41,12 @@ class Echo:
         self.regions: list[Region] = []
 
     def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
+        connection.context.outlives_peer = data.startswith(b"write")
         return start_inline(self._answer(bytes(data)))
 
     async def _answer(self, data: bytes) -> list[Any]:
         self.seen.append(data)
-        if data.startswith(b"wait"):
+        if data.startswith((b"wait", b"write")):
             gate = self.gates[data] = asyncio.get_running_loop().create_future()
             await gate
         if data.startswith(b"close"):
@@ -157,6 +158,40 @@ async def test_a_peer_that_goes_while_its_request_is_parked_ends_the_wait(peer: 
     peer.ours.shutdown(socket.SHUT_WR)
     await peer.until(lambda: peer.echo.gates[b"wait"].cancelled())
     assert peer.closed == [peer.connection]
+
+
+async def test_what_a_peer_sent_before_it_went_is_executed(peer: Peer) -> None:
+    names = [b"silent%05d" % i for i in range(3 * MAX_REQUESTS_PER_TURN + 7)]
+    await peer.send(b"".join(map(frame, names)) + frame(b"silent torn")[:-1])
+    peer.ours.close()
+    await peer.until(lambda: peer.connection.closed)
+    assert peer.echo.seen == names
+
+
+async def test_a_request_in_the_middle_of_a_change_outlives_its_peer(peer: Peer) -> None:
+    await peer.send(frame(b"write") + frame(b"silent") + frame(b"write more") + frame(b"silent too"))
+    await peer.until(lambda: b"write" in peer.echo.gates)
+    peer.ours.close()
+    await asyncio.sleep(0.01)
+    assert peer.echo.seen == [b"write"]
+    peer.echo.gates[b"write"].set_result(None)
+    await peer.until(lambda: b"write more" in peer.echo.gates)
+    peer.connection.close()
+    peer.echo.gates[b"write more"].set_result(None)
+    await peer.until(lambda: not peer.connection.is_busy())
+    assert peer.echo.seen == [b"write", b"silent", b"write more"]
+    assert not peer.echo.gates[b"write more"].cancelled()
+
+
+async def test_a_request_that_would_only_wait_is_given_up_when_the_peer_has_gone(peer: Peer) -> None:
+    await peer.send(frame(b"write") + frame(b"wait") + frame(b"never"))
+    await peer.until(lambda: b"write" in peer.echo.gates)
+    peer.ours.shutdown(socket.SHUT_WR)
+    await asyncio.sleep(0.01)
+    peer.echo.gates[b"write"].set_result(None)
+    await peer.until(lambda: b"wait" in peer.echo.gates and peer.echo.gates[b"wait"].cancelled())
+    assert peer.connection.closed
+    assert peer.echo.seen == [b"write", b"wait"]
 
 
 async def test_a_large_frame_arrives_whole_and_the_next_one_after_it(peer: Peer) -> None:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from broker.metadata.image import ClusterImage, Delta, PartitionImage, TopicImage, partitions_of
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.internal_log import InternalLog
+from broker.partition.manager import FEW_LOGS
 from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
-from tests.harness.hosted import NOW_MS, OTHER_ID, Hosted, topic_id_of
+from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
 
 
 def batch(value: bytes = b"v") -> bytearray:
@@ -156,3 +158,40 @@ async def test_a_coordinators_log_is_scanned_batch_by_batch_from_its_start(hoste
 
 def test_nothing_is_hosted_before_the_first_image(hosted: Hosted) -> None:
     assert (len(hosted.manager), hosted.manager.offline_count, list(hosted.manager)) == (0, 0, [])
+
+
+def new_topic(name: str, partitions: int) -> tuple[Delta, ClusterImage]:
+    placed = PartitionImage(NODE_ID, 0, 0, (NODE_ID,), (NODE_ID,), (bytes(16),))
+    topic = TopicImage(name, topic_id_of(name), (placed,) * partitions)
+    image = ClusterImage("cluster", topics_by_name={name: topic}, topics_by_id={topic.topic_id: topic})
+    return Delta(created_topics=(topic,), created_partitions=tuple(partitions_of(topic))), image
+
+
+def test_many_logs_can_be_created_in_a_thread_before_they_are_published(hosted: Hosted) -> None:
+    delta, image = new_topic("many", FEW_LOGS + 1)
+    create = hosted.manager.missing_logs(delta, image)
+    assert create is not None
+    create()
+    created = dict(hosted.logs.logs)
+    assert len(created) == FEW_LOGS + 1
+    assert hosted.manager.find(("many", 0)) is None
+    hosted.manager.publish(delta, image)
+    assert {partition.tp: partition.log for partition in hosted.manager} == created
+    assert hosted.manager.missing_logs(delta, image) is None
+
+
+def test_few_logs_are_left_to_publishing(hosted: Hosted) -> None:
+    delta, image = new_topic("few", FEW_LOGS)
+    assert hosted.manager.missing_logs(delta, image) is None
+    hosted.manager.publish(delta, image)
+    assert len(hosted.manager) == FEW_LOGS
+
+
+def test_logs_that_no_directory_takes_are_reported_by_publishing(hosted: Hosted) -> None:
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", hosted.logs.dirs[0].path))
+    delta, image = new_topic("many", FEW_LOGS + 1)
+    create = hosted.manager.missing_logs(delta, image)
+    assert create is not None
+    create()
+    hosted.manager.publish(delta, image)
+    assert (len(hosted.manager), hosted.manager.offline_count) == (0, FEW_LOGS + 1)
