@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
@@ -12,6 +12,7 @@ from broker.metrics.collectors import Sample, Source, single
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from storage.dirs.log_dir import LogDir
 from storage.log.partition_log import PartitionLog
 
 
@@ -22,6 +23,7 @@ class Watched(NamedTuple):
     connections: Listeners
     partitions: PartitionManager
     sessions: FetchSessions
+    log_dirs: Sequence[LogDir]
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -48,6 +50,7 @@ def broker_sources(
     yield single(catalog.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
     yield single(catalog.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
     yield single(catalog.RECOVERY_SECONDS, recovery_seconds)
+    yield Source(catalog.LOGS_TO_LOAD, lambda: (((one.path,), one.logs_to_load) for one in watched.log_dirs))
     yield Source(catalog.GROUPS, lambda: (((state,), count) for state, count in groups_by_state().items()))
     yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
     yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))

@@ -42,6 +42,7 @@ from broker.lifecycle import Lifecycle, Step
 from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
+from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta, EndpointImage
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metrics.collectors import BrokerCollector, Source
@@ -156,7 +157,7 @@ class Broker:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             await self.lifecycle.start()
-        except (StorageError, OSError) as failure:
+        except (StorageError, MetadataError, OSError) as failure:
             logger.error("start failed reason=%s", failure)
             print(f"odradek: {failure}", file=sys.stderr)
             return 1
@@ -431,7 +432,7 @@ class Broker:
 
     def _metric_sources(self) -> Iterator[Source]:
         return broker_sources(
-            Watched(self.lifecycle, self._listeners, self._partitions, self._sessions),
+            Watched(self.lifecycle, self._listeners, self._partitions, self._sessions, self._logs.dirs),
             lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
             lambda: self._recovery_seconds,
         )

@@ -74,6 +74,9 @@ LOG_START_OFFSET = Metric("kafka_log_log_logstartoffset", Kind.GAUGE, "First rea
 LOG_END_OFFSET = Metric("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
 LOG_SEGMENTS = Metric("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
 GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
+LOGS_TO_LOAD = Metric(
+    "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)
+)
 RECOVERY_SECONDS = Metric(
     "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at the last start"
 )

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class LogDir:
     """One log directory. `path` is absolute and without a trailing slash."""
 
-    __slots__ = ("_fs", "_lock", "_written", "failure", "path", "properties", "was_clean")
+    __slots__ = ("_fs", "_lock", "_written", "failure", "logs_to_load", "path", "properties", "was_clean")
 
     def __init__(self, fs: FileSystem, path: str) -> None:
         self._fs = fs
@@ -36,6 +36,7 @@ class LogDir:
         self.properties: MetaProperties | None = None  # set by settle_identity
         self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
         self.failure: StorageFailure | None = None  # the first reason for being offline
+        self.logs_to_load = 0  # counted down by LogManager while it loads, for whoever watches a long start
         self._lock: DirLock | None = None
         self._written: dict[str, dict[TopicPartition, int]] = {}  # what each checkpoint file holds, to skip rewrites
 

@@ -39,6 +39,8 @@ from storage.types import TopicPartition
 
 ConfigFor = Callable[[TopicPartition, bytes | None], LogConfig]
 
+PROGRESS_EVERY_NS = 5_000_000_000
+
 CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
 
 logger = logging.getLogger(__name__)
@@ -155,15 +157,15 @@ class LogManager:
         is_clean = log_dir.begin_loading()
         log_dir.remove_stale_tmp_files(CHECKPOINTS)
         recovery_points, log_starts, high_watermarks = map(log_dir.read_checkpoint, CHECKPOINTS)
-        for entry in self._fs.list_dir(log_dir.path):
-            if not entry.is_dir or entry.name == REMOTE_INDEX_CACHE_DIR:
-                continue
-            tp = self._classify(log_dir, entry.name)
-            if tp is None:
-                continue
+        found = self._find_logs(log_dir)
+        log_dir.logs_to_load = len(found)
+        reported_ns = self._clock.monotonic_ns()
+        for path, tp in found:
             if tp in self.logs:
-                raise DuplicateLog(tp, self.logs[tp].path, os.path.join(log_dir.path, entry.name))
-            path = os.path.join(log_dir.path, entry.name)
+                raise DuplicateLog(tp, self.logs[tp].path, path)
+            if self._clock.monotonic_ns() - reported_ns > PROGRESS_EVERY_NS:
+                reported_ns = self._clock.monotonic_ns()
+                logger.info("loading logs dir=%s left=%d of=%d", log_dir.path, log_dir.logs_to_load, len(found))
             self.logs[tp] = PartitionLog.open(
                 self._fs,
                 self._clock,
@@ -179,6 +181,19 @@ class LogManager:
                 stats=self.stats,
             )
             self._dir_of[tp] = log_dir
+            log_dir.logs_to_load -= 1
+        if found:
+            logger.info("logs loaded dir=%s count=%d clean=%s", log_dir.path, len(found), is_clean)
+
+    def _find_logs(self, log_dir: LogDir) -> list[tuple[str, TopicPartition]]:
+        """List the current logs of a directory with their paths."""
+        found = []
+        for entry in self._fs.list_dir(log_dir.path):
+            if entry.is_dir and entry.name != REMOTE_INDEX_CACHE_DIR:
+                tp = self._classify(log_dir, entry.name)
+                if tp is not None:
+                    found.append((os.path.join(log_dir.path, entry.name), tp))
+        return found
 
     def _classify(self, log_dir: LogDir, name: str) -> TopicPartition | None:
         """Return the partition of a current log; schedule deletions, report everything that is not ours."""

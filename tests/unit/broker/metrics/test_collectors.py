@@ -31,7 +31,7 @@ class Rig:
         self.phase = SimpleNamespace(current="running")
         self.groups = {"Stable": 2, "Empty": 0}
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
-        watched = Watched(self.phase, connections, hosted.manager, _Sessions())
+        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), hosted.logs.dirs)
         self.registry = CollectorRegistry()
         self.registry.register(BrokerCollector(self.stats, broker_sources(watched, lambda: self.groups, lambda: 1.5)))
 
@@ -109,6 +109,7 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
     assert rig.value("kafka_coordinator_group_groupmetadatamanager_numgroups", state="Stable") == 2
     assert rig.value("odradek_log_recovery_seconds") == 1.5
+    assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
     assert rig.value("odradek_network_refused_frames_total") == 2
 
 

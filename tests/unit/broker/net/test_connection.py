@@ -41,7 +41,7 @@ class Echo:
         self.regions: list[Region] = []
 
     def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
-        connection.context.outlives_peer = data.startswith(b"write")
+        connection.context.outlives_peer = bytes(data).startswith(b"write")
         return start_inline(self._answer(bytes(data)))
 
     async def _answer(self, data: bytes) -> list[Any]:
