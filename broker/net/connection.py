@@ -290,11 +290,11 @@ class Connection:
         if self.closed or not self._flush():
             return
         if self._waiting is None:
-            is_done = self._stopping or (self._has_ended and not self._kept)
-        else:
-            is_done = self._has_ended and not self.context.outlives_peer
-        if is_done:
-            self.close()
+            if self._stopping or (self._has_ended and not self._kept):
+                self.close()
+                return
+        elif self._has_ended and not self.context.outlives_peer:
+            self._shared.loop.call_soon(self.close)  # its task must have begun, to clean up when it is cancelled
             return
         self._read(not self._has_ended and len(self._kept) < OWN_BUFFER_ABOVE_BYTES)
 

@@ -1,6 +1,7 @@
 """PROTO-01 to PROTO-07: negotiation, acks=0, hostile frames, decompression bombs."""
 
 import contextlib
+import random
 import struct
 import threading
 import time
@@ -91,6 +92,22 @@ def test_proto_04_failed_acks_0_closes_only_its_connection(client: RawClient, co
     bad.send("produce", 9, **produce_values(topic, {99: batches.simple("v")}, acks=0))
     bad.expect_close()
     assert client.end_offset(topic) == 0
+
+
+@pytest.mark.parametrize("codec", [batches.NONE, batches.GZIP])
+def test_proto_04_what_was_sent_with_acks_0_before_a_close_is_stored(
+    client: RawClient, connect, fresh, codec: int
+) -> None:
+    topic = fresh()
+    client.create_topic(topic)
+    count = 1000 if codec == batches.NONE else 5
+    size = 20 if codec == batches.NONE else 2000
+    batch = batches.simple(random.Random(4).randbytes(size), codec=codec)
+    other = connect()
+    frames = [other.frame("produce", 9, **produce_values(topic, {0: batch}, acks=0))[1] for _ in range(count)]
+    other.socket.sendall(b"".join(frames))
+    other.close()
+    eventually(lambda: client.end_offset(topic) == count, what=f"{count} records")
 
 
 def test_proto_04_acks_2_is_refused(client: RawClient, fresh) -> None:
