@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from broker.runtime.tasks import TaskOwner
 
@@ -73,7 +74,7 @@ class Exporter:
 
     def _page(self, path: str, accept: str) -> tuple[str, str, bytes]:
         if path == "/metrics":
-            encode, content_type = choose_encoder(accept)
+            encode, content_type = _encoder(accept)
             return "200 OK", content_type, encode(self._registry)
         if path == "/healthz":
             return "200 OK", TEXT, b"ok\n"
@@ -83,6 +84,14 @@ class Exporter:
                 return "503 Service Unavailable", TEXT, f"not ready: {reason}\n".encode()
             return "200 OK", TEXT, b"ready\n"
         return "404 Not Found", TEXT, b"try /metrics, /healthz or /readyz\n"
+
+
+def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    """Choose the format that is asked for; the plain one for a version that is none, at which the library trips."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        return choose_encoder("")
 
 
 def _header(lines: list[str], name: str) -> str:

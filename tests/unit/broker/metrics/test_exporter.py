@@ -56,6 +56,13 @@ async def test_a_scraper_that_asks_for_openmetrics_gets_it(rig: Rig) -> None:
     assert body.endswith(b"# EOF\n")
 
 
+@pytest.mark.parametrize("version", ["banana", "1.x.0", "", "\u00b2"])
+async def test_a_format_version_that_is_none_is_answered_all_the_same(rig: Rig, version: str) -> None:
+    status, _, body = await rig.get("/metrics", f"Accept: application/openmetrics-text; version={version}")
+    assert status == b"HTTP/1.1 200 OK"
+    assert b"\nsome_gauge 7.0\n" in body
+
+
 async def test_health_is_there_from_the_start_and_readiness_tells_its_reason(rig: Rig) -> None:
     rig.reason = "log recovery"
     assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
