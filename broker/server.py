@@ -51,6 +51,7 @@ from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
+from broker.runtime.descriptors import first_reserved, raise_limit
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
@@ -120,7 +121,9 @@ class Broker:
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
-        self._listeners = Listeners(self._network, self._scheduler, self._load_cold)
+        self._listeners = Listeners(
+            self._network, self._scheduler, self._load_cold, first_reserved_fd=first_reserved(raise_limit())
+        )
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller

@@ -1,7 +1,7 @@
 """The HTTP side: `/metrics` for Prometheus, `/healthz` and `/readyz` for whoever keeps us running.
 
-A small HTTP/1.1 server on the loop; every answer closes its connection. Bounds: the head of a request, and the time it
-may take.
+A small HTTP/1.1 server on the loop; every answer closes its connection. Bounds: the head of a request, the time it may
+take, and how many are served at once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_TIMEOUT_SECONDS = 5.0
+MAX_REQUESTS = 64
+"""Beyond it whoever connects is sent away: each takes a file descriptor."""
 TEXT = "text/plain; charset=utf-8"
 
 Health = Callable[[], str]
@@ -49,6 +51,9 @@ class Exporter:
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) >= MAX_REQUESTS:
+            writer.close()
+            return
         self._tasks.spawn("request", self._serve(reader, writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -29,8 +30,11 @@ class Listeners:
         config: NetworkConfig,
         scheduler: Scheduler,
         load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
+        *,
+        first_reserved_fd: int = sys.maxsize,
     ) -> None:
         self._config = config
+        self._first_reserved_fd = first_reserved_fd
         self._scheduler = scheduler
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("connections")
@@ -95,7 +99,7 @@ class Listeners:
                 self._scheduler.call_later(ACCEPT_PAUSE_MS, self._accept_again, sock, listener)
                 return
             host = address[0]
-            if not self._admits(host):
+            if not self._admits(host) or peer.fileno() >= self._first_reserved_fd:
                 logger.warning("connection refused, limit reached listener=%s peer=%s", listener.name, host)
                 peer.close()
                 continue

@@ -23,6 +23,9 @@ class TaskOwner:
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
     def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Start `work` as a task of this owner."""
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}/{name}")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from broker.metrics.exporter import MAX_HEAD_BYTES, Exporter
+from broker.metrics.exporter import MAX_HEAD_BYTES, MAX_REQUESTS, Exporter
 
 
 class Rig:
@@ -98,6 +98,15 @@ async def test_a_head_without_end_is_cut_off(rig: Rig) -> None:
         pass
     finally:
         writer.close()
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+
+
+async def test_who_connects_beyond_the_bound_is_sent_away(rig: Rig) -> None:
+    slow = [await asyncio.open_connection("127.0.0.1", rig.port) for _ in range(MAX_REQUESTS + 1)]
+    assert await asyncio.wait_for(slow[-1][0].read(), 2) == b""
+    for _, writer in slow:
+        writer.close()
+        await writer.wait_closed()
     assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
 
 

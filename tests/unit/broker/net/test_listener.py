@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -51,10 +52,11 @@ class Rig:
         self.echo = Echo()
         self.peers: list[socket.socket] = []
         self.listeners: Listeners
+        self.first_reserved_fd = sys.maxsize
 
     def open(self, *listeners_wanted: ListenerConfig, **network: Any) -> tuple[ListenerConfig, ...]:
         config = NetworkConfig(listeners=listeners_wanted or (listener(),), **network)
-        self.listeners = Listeners(config, self.scheduler, self._load_cold)
+        self.listeners = Listeners(config, self.scheduler, self._load_cold, first_reserved_fd=self.first_reserved_fd)
         bound = self.listeners.bind()
         self.listeners.open(self.echo)
         return bound
@@ -158,6 +160,19 @@ async def test_the_limit_per_address_has_exceptions(rig: Rig) -> None:
             assert await rig.ask(peer, b"hello") == frame(b"hello")
         else:
             assert await rig.is_closed(peer)
+
+
+async def test_the_last_descriptors_are_not_given_to_connections(rig: Rig) -> None:
+    with socket.socket() as probe:
+        rig.first_reserved_fd = probe.fileno() + 20
+    (bound,) = rig.open()
+    peers = [await rig.connect(bound) for _ in range(10)]
+    assert await rig.is_closed(peers[-1])
+    assert await rig.ask(peers[0], b"first") == frame(b"first")
+    for peer in peers[1:]:
+        peer.close()
+    await rig.until(lambda: rig.listeners.connection_count == 1)
+    assert await rig.ask(await rig.connect(bound), b"room") == frame(b"room")
 
 
 async def test_idle_connections_are_closed_but_not_those_that_wait_for_an_answer(rig: Rig) -> None:
