@@ -62,6 +62,7 @@ from config.resolve import Resolver
 from config.views import ListenerConfig, LogConfig, log_config
 from protocol.api_keys import ApiKey
 from protocol.uuids import ZERO_UUID, random_uuid
+from storage.dirs.errors import NoUsableDir
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
@@ -263,6 +264,10 @@ class Broker:
         started_ns = self._clock.monotonic_ns()
         await self._on_metadata_disk(partial(self._logs.load_all, self._config_when_loading))
         self._recovery_seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
+        if not any(self._logs.online_dirs()):
+            raise NoUsableDir("no log directory is left: each has failed while its logs were loaded")
+        if self._metadata_dir.failure is not None:
+            raise self._metadata_dir.failure
 
     async def _start_controller(self) -> None:
         directory = self._metadata_dir

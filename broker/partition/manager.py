@@ -115,19 +115,24 @@ class PartitionManager:
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Bring the hosted partitions in line with a new image. Raises: nothing that a disk could cause."""
-        if not self._has_image:
+        is_first = not self._has_image
+        if is_first:
             self._has_image = True
             self._set_strays_aside(image)
         for topic in delta.deleted_topics:
             self._delete(topic, image)
         configs: dict[str, LogConfig] = {}
-        for placed in (*delta.created_partitions, *delta.changed_partitions):
-            self._host(placed, image, configs)
+        for placed in delta.created_partitions:
+            self._host(placed, image, configs, is_new=not is_first)
+        for placed in delta.changed_partitions:
+            self._host(placed, image, configs, is_new=False)
         for kind, name in delta.changed_configs:
             if kind == TOPIC_RESOURCE and name in image.topics_by_name:
                 self._reconfigure(image.topics_by_name[name], image)
 
-    def _host(self, placed: PartitionDelta, image: ClusterImage, configs: dict[str, LogConfig]) -> None:
+    def _host(
+        self, placed: PartitionDelta, image: ClusterImage, configs: dict[str, LogConfig], *, is_new: bool
+    ) -> None:
         if self._node_id not in placed.image.replicas:
             return
         tp = placed.topic_partition
@@ -136,17 +141,21 @@ class PartitionManager:
             config = configs.get(tp.topic)
             if config is None:
                 config = configs[tp.topic] = self._config_for(tp.topic, image)
-            partition = self._open(tp, placed.topic.topic_id, config)
+            partition = self._open(placed, config, is_new=is_new)
             if partition is None:
                 return
             self._hosted[tp] = partition
         now = placed.image
         partition.follow(now.leader, now.leader_epoch, now.isr, len(now.replicas))
 
-    def _open(self, tp: TopicPartition, topic_id: bytes, config: LogConfig) -> Partition | None:
+    def _open(self, placed: PartitionDelta, config: LogConfig, *, is_new: bool) -> Partition | None:
+        tp, topic_id = placed.topic_partition, placed.topic.topic_id
         try:
             log = self._logs.logs.get(tp)
             if log is None:
+                if not is_new:
+                    where = placed.image.directories[placed.image.replicas.index(self._node_id)]
+                    self._logs.ensure_not_elsewhere(tp, where)
                 log = self._logs.create(tp, topic_id, config)
             elif log.topic_id is not None and log.topic_id != topic_id:
                 raise InconsistentTopicId(log.path, topic_id, log.topic_id)
@@ -164,10 +173,15 @@ class PartitionManager:
         A crash between a deletion's commit and the rename of the directory leaves such a log behind; under its name
         the topic's next incarnation could not be served. The files stay for an operator. Source: KAFKA-16234.
         """
-        for tp, log in tuple(self._logs.logs.items()):
+
+        def is_current(tp: TopicPartition, topic_id: bytes | None) -> bool:
             placed = image.partition(tp)
             is_wanted = placed is not None and self._node_id in placed.replicas
-            if is_wanted and log.topic_id in (None, image.topics_by_name[tp.topic].topic_id):
+            return is_wanted and topic_id in (None, image.topics_by_name[tp.topic].topic_id)
+
+        self._logs.settle_rivals(is_current)
+        for tp, log in tuple(self._logs.logs.items()):
+            if is_current(tp, log.topic_id):
                 continue
             logger.warning("setting a stray log aside partition=%s dir=%s", tp, log.path)
             try:

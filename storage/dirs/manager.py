@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from config.views import LogConfig
 from storage.checkpoints.partition_metadata import encode_id, read_partition_metadata
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
-from storage.dirs.log_dir import LogDir, new_directory_id
+from storage.dirs.log_dir import RESERVED_IDS, LogDir, new_directory_id
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
@@ -55,6 +55,7 @@ class LogManager:
         "_fs",
         "_pending_deletes",
         "_producer_id_expiration_ms",
+        "_rivals",
         "_rng",
         "dirs",
         "logs",
@@ -79,6 +80,8 @@ class LogManager:
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.logs: dict[TopicPartition, PartitionLog] = {}  # current logs; written by load, create and delete
         self._dir_of: dict[TopicPartition, LogDir] = {}
+        # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
+        self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
         self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
 
     # --- start ---
@@ -161,18 +164,20 @@ class LogManager:
         log_dir.logs_to_load = len(found)
         reported_ns = self._clock.monotonic_ns()
         for path, tp in found:
-            if tp in self.logs:
-                raise DuplicateLog(tp, self.logs[tp].path, path)
+            topic_id = self._topic_id(path)
+            listed = self.logs.get(tp)
+            if listed is not None and (topic_id is None or listed.topic_id in (None, topic_id)):
+                raise DuplicateLog(tp, listed.path, path)
             if self._clock.monotonic_ns() - reported_ns > PROGRESS_EVERY_NS:
                 reported_ns = self._clock.monotonic_ns()
                 logger.info("loading logs dir=%s left=%d of=%d", log_dir.path, log_dir.logs_to_load, len(found))
-            self.logs[tp] = PartitionLog.open(
+            log = PartitionLog.open(
                 self._fs,
                 self._clock,
                 self._rng,
                 path,
                 tp,
-                config_for(tp, self._topic_id(path)),
+                config_for(tp, topic_id),
                 recovery_point=recovery_points.get(tp, 0),
                 log_start_offset=log_starts.get(tp, 0),
                 high_watermark=high_watermarks.get(tp, 0),
@@ -180,7 +185,11 @@ class LogManager:
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 stats=self.stats,
             )
-            self._dir_of[tp] = log_dir
+            if listed is None:
+                self.logs[tp] = log
+                self._dir_of[tp] = log_dir
+            else:
+                self._rivals.append((tp, log_dir, log))
             log_dir.logs_to_load -= 1
         if found:
             logger.info("logs loaded dir=%s count=%d clean=%s", log_dir.path, len(found), is_clean)
@@ -215,7 +224,42 @@ class LogManager:
         except CorruptCheckpoint:
             return None  # opening the log reports it
 
+    def settle_rivals(self, is_current: Callable[[TopicPartition, bytes | None], bool]) -> None:
+        """Decide which log of a partition is served where a directory came back with one of an earlier topic id.
+
+        It was offline when the topic was deleted and created anew elsewhere. Source: KAFKA-16234. Blocking: renames.
+        """
+        rivals, self._rivals = self._rivals, []
+        for tp, log_dir, log in rivals:
+            listed = self.logs.get(tp)
+            if listed is None or is_current(tp, log.topic_id):
+                listed_dir = self._dir_of.get(tp)
+                self.logs[tp], self._dir_of[tp] = log, log_dir
+                if listed is None or listed_dir is None:
+                    continue
+                log_dir, log = listed_dir, listed
+            logger.warning("setting a stray log aside partition=%s dir=%s", tp, log.path)
+            try:
+                self._rename_aside(tp, log, log_dir, STRAY_DIR_SUFFIX)
+            except StorageFailure as failure:
+                logger.error("cannot set a stray log aside partition=%s reason=%s", tp, failure)
+
     # --- create and delete ---
+
+    def ensure_not_elsewhere(self, tp: TopicPartition, directory_id: bytes) -> None:
+        """Refuse to begin the log of an older partition anew: its records may lie in a directory that is away.
+
+        directory_id is where the metadata says that the log is. Raises: StorageFailure. Source: KIP-858.
+        """
+        away = [log_dir.path for log_dir in self.dirs if not log_dir.is_online]
+        if away:
+            raise StorageFailure(f"no log of {tp} is here, and log directories are offline: {', '.join(away)}")
+        is_real = int.from_bytes(directory_id, "big") >= RESERVED_IDS
+        if is_real and all(log_dir.directory_id != directory_id for log_dir in self.dirs):
+            raise StorageFailure(
+                f"the log of {tp} is in the directory with directory.id {encode_id(directory_id)}, "
+                "which is none of log.dirs"
+            )
 
     def create(
         self, tp: TopicPartition, topic_id: bytes | None, config: LogConfig, directory: str | None = None
@@ -278,6 +322,11 @@ class LogManager:
         if log is None:
             return
         log_dir = self._dir_of.pop(tp)
+        target = self._rename_aside(tp, log, log_dir, marker)
+        if delay_ms is not None:
+            self._pending_deletes.append((self._clock.now_ms() + delay_ms, log_dir, target))
+
+    def _rename_aside(self, tp: TopicPartition, log: PartitionLog, log_dir: LogDir, marker: str) -> str:
         log.fail()  # nothing of it needs to be flushed
         target = os.path.join(log_dir.path, suffixed_dir(tp, self._rng.random_bytes(16).hex(), marker))
         try:
@@ -288,8 +337,7 @@ class LogManager:
             self.fail_dir(log_dir, failure)
             raise failure from error
         log.move_to_directory(target)
-        if delay_ms is not None:
-            self._pending_deletes.append((self._clock.now_ms() + delay_ms, log_dir, target))
+        return target
 
     def purge_deleted(self, now_ms: int) -> int:
         """Unlink the deleted logs that are due; return how many.
@@ -356,6 +404,7 @@ class LogManager:
     def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> list[TopicPartition]:
         """Put a directory offline and let go of its logs; return the partitions that went with it."""
         log_dir.fail(failure)
+        self._rivals = [rival for rival in self._rivals if rival[1] is not log_dir]
         lost = []
         for tp, log in self._logs_in(log_dir):
             log.fail()

@@ -101,6 +101,46 @@ def test_logs_of_topics_that_went_before_a_crash_are_set_aside_and_do_not_block_
     assert after.manager.offline_count == 0
 
 
+def test_a_partition_whose_directory_is_away_at_the_start_is_offline_and_not_begun_anew(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    for name in ("t", "u"):
+        hosted.create(name).append(batch())
+    away = hosted.path_of("u").parent
+    hosted.logs.close()
+    away.rename(tmp_path / "away")
+    away.write_bytes(b"no directory")
+    after = Hosted(tmp_path / "a", tmp_path / "b")
+    after.start_with({"t": 1, "u": 1})
+    assert after.manager.get("t", 0).log.log_end_offset == 1
+    with pytest.raises(PartitionOffline):
+        after.manager.get("u", 0)
+    after.lead("u", NODE_ID, 1)  # a change is no reason to begin anew either
+    with pytest.raises(PartitionOffline):
+        after.manager.get("u", 0)
+    assert after.create("new").log.log_end_offset == 0
+    after.logs.close()
+    away.unlink()
+    (tmp_path / "away").rename(away)
+    again = Hosted(tmp_path / "a", tmp_path / "b")
+    again.start_with({"t": 1, "u": 1, "new": 1})
+    assert again.manager.get("u", 0).log.log_end_offset == 1
+
+
+def test_a_topic_created_anew_while_its_directory_was_away_is_served_when_it_is_back(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.create("t").append(batch())
+    hosted.create("u").append(batch())
+    lost = hosted.path_of("u")
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", str(lost)))
+    hosted.delete("u")
+    assert hosted.create("u", incarnation=2).log.log_end_offset == 0
+    hosted.logs.close()
+    after = Hosted(tmp_path / "a", tmp_path / "b")
+    after.start_with({"t": 1, "u": 2})
+    assert after.manager.get("u", 0).log.log_end_offset == 0
+    assert [name.split(".")[0] for name in dirs_in(lost.parent, "-stray")] == ["u-0"]
+
+
 def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path / "a", tmp_path / "b")
     hosted.create("t", partitions=4)

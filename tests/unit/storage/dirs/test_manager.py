@@ -177,6 +177,42 @@ def test_one_partition_in_two_directories_is_refused(manager_of, tmp_path):
         manager_of(tmp_path / "A", tmp_path / "B")
 
 
+@pytest.mark.parametrize("is_first_current", [True, False])
+def test_of_two_logs_with_different_topic_ids_the_current_one_is_served(manager_of, tmp_path, is_first_current):
+    """One directory was offline while the topic was deleted and created anew in the other one."""
+    tp, ids = TopicPartition("t", 0), {"A": TOPIC_ID, "B": bytes(reversed(TOPIC_ID))}
+    for name, topic_id in ids.items():
+        manager = manager_of(tmp_path / "A", tmp_path / "B")
+        append(manager.create(tp, topic_id, CONFIG, str(tmp_path / name)), 5 if name == "A" else 3)
+        manager.close()
+        (tmp_path / name / "t-0").rename(tmp_path / f"kept-{name}")
+    for name in ids:
+        (tmp_path / f"kept-{name}").rename(tmp_path / name / "t-0")
+    manager = manager_of(tmp_path / "A", tmp_path / "B")
+    current, other = ("A", "B") if is_first_current else ("B", "A")
+    manager.settle_rivals(lambda _, topic_id: topic_id == ids[current])
+    assert manager.logs[tp].path == str(tmp_path / current / "t-0")
+    assert manager.logs[tp].log_end_offset == (5 if current == "A" else 3)
+    assert manager.dir_of(tp).path == str(tmp_path / current)
+    assert [name for name in os.listdir(tmp_path / other) if name.endswith("-stray")]
+    append(manager.logs[tp])
+    manager.close()
+    assert manager_of(tmp_path / "A", tmp_path / "B").logs[tp].path == str(tmp_path / current / "t-0")
+
+
+def test_a_log_is_not_begun_anew_while_it_may_be_elsewhere(manager_of, tmp_path):
+    tp = TopicPartition("t", 0)
+    manager = manager_of(tmp_path / "A", tmp_path / "B")
+    in_a = manager.dirs[0].directory_id
+    manager.ensure_not_elsewhere(tp, in_a)
+    manager.ensure_not_elsewhere(tp, bytes(16))
+    with pytest.raises(StorageFailure, match=r"none of log\.dirs"):
+        manager.ensure_not_elsewhere(tp, TOPIC_ID)
+    manager.fail_dir(manager.dirs[1], StorageFailure("gone", manager.dirs[1].path))
+    with pytest.raises(StorageFailure, match="offline"):
+        manager.ensure_not_elsewhere(tp, in_a)
+
+
 def test_identities_must_agree(manager_of, tmp_path):
     kill(manager_of(tmp_path / "A"))
     kill(manager_of(tmp_path / "B"))
