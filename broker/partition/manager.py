@@ -79,13 +79,18 @@ class PartitionManager:
             return
         if log_dir.is_online:
             self._logs.fail_dir(log_dir, failure)
+        self._follow_lost_dirs()
+
+    def _follow_lost_dirs(self) -> None:
+        """Take note of directories that have failed, also where storage has noticed first."""
         self._drop_lost()
-        if log_dir.path not in self._lost_dirs:
-            self._lost_dirs.add(log_dir.path)
-            self._on_dir_lost(log_dir, failure)
+        for log_dir in self._logs.dirs:
+            if log_dir.failure is not None and log_dir.path not in self._lost_dirs:
+                self._lost_dirs.add(log_dir.path)
+                self._on_dir_lost(log_dir, log_dir.failure)
 
     def _drop_lost(self) -> None:
-        """Stop hosting partitions whose log went with its directory, also where storage has noticed first."""
+        """Stop hosting partitions whose log went with its directory."""
         for tp, partition in tuple(self._hosted.items()):
             if tp not in self._logs.logs:
                 self._offline.add(tp)
@@ -129,6 +134,7 @@ class PartitionManager:
         for kind, name in delta.changed_configs:
             if kind == TOPIC_RESOURCE and name in image.topics_by_name:
                 self._reconfigure(image.topics_by_name[name], image)
+        self._follow_lost_dirs()
 
     def _host(
         self, placed: PartitionDelta, image: ClusterImage, configs: dict[str, LogConfig], *, is_new: bool

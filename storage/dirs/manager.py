@@ -272,6 +272,9 @@ class LogManager:
         assert tp not in self.logs, tp
         for log_dir in self._candidates(directory):
             path = os.path.join(log_dir.path, partition_dir(tp))
+            if not self._fs.exists(log_dir.path):  # made anew, it would hide that everything in it is gone
+                self.fail_dir(log_dir, StorageFailure(f"log directory {log_dir.path} has vanished", log_dir.path))
+                continue
             try:
                 log = PartitionLog.open(
                     self._fs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,16 @@ def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp
     for one in lost:
         with pytest.raises(PartitionOffline):
             hosted.manager.get(*one.tp)
+
+
+def test_a_directory_that_vanishes_is_noticed_when_a_log_is_to_be_created_in_it(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.create("t", partitions=4)
+    shutil.rmtree(tmp_path / "a")
+    assert hosted.create("u", partitions=2).log.path.startswith(str(tmp_path / "b"))
+    assert not (tmp_path / "a").exists()
+    assert hosted.lost_dirs == [str(tmp_path / "a")]
+    assert (len(hosted.manager), hosted.manager.offline_count) == (4, 2)
 
 
 def test_a_deletion_that_fails_on_disk_does_not_stop_the_metadata(
