@@ -1,4 +1,4 @@
-"""Iterate the records of a batch: the slow, complete reading, for coordinators, lookups, compaction and refusals."""
+"""Iterate the records of a batch, for coordinators, compaction and refusals; find one by time, for lookups."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -70,6 +70,50 @@ def iter_section(header: BatchHeader, section: Buffer) -> Iterator[Record]:
         raise InvalidBatch("record runs past the end of the batch") from None
     if position != len(data):
         raise InvalidBatch(f"{len(data) - position} bytes follow the last record")
+
+
+def find_by_timestamp(
+    header: BatchHeader, section: Buffer, timestamp: int, start_offset: int
+) -> tuple[int, int] | None:
+    """Return (timestamp, offset) of the first record with that timestamp or a later one, at or above start_offset.
+
+    Looks at nothing else of the records, which is a multiple faster than reading them. Raises: InvalidBatch.
+    """
+    data = section if isinstance(section, bytes) else bytes(section)
+    size = len(data)
+    has_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if has_append_time and header.max_timestamp < timestamp:
+        return None
+    least_timestamp_delta = timestamp - header.base_timestamp
+    least_offset_delta = start_offset - header.base_offset
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            raw = data[position]
+            if raw < 0x80:
+                length = (raw >> 1) ^ -(raw & 1)
+                position += 1
+            else:
+                length, position = read_varint(data, position)
+            end = position + length
+            if length < 0 or end > size:
+                raise InvalidBatch(f"record of {length} bytes in {size - position}")
+            position += 1
+            raw = data[position]
+            if raw < 0x80:
+                timestamp_delta = (raw >> 1) ^ -(raw & 1)
+                position += 1
+            else:
+                timestamp_delta, position = read_varlong(data, position)
+            if has_append_time or timestamp_delta >= least_timestamp_delta:
+                offset_delta, _ = read_varint(data, position)
+                if offset_delta >= least_offset_delta:
+                    found = header.max_timestamp if has_append_time else header.base_timestamp + timestamp_delta
+                    return found, header.base_offset + offset_delta
+            position = end
+    except IndexError:
+        raise InvalidBatch("record runs past the end of the batch") from None
+    return None
 
 
 def _read_record(data: bytes, position: int, base_offset: int, base_timestamp: int) -> tuple[Record, int]:

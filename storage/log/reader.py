@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from config.views import NO_DECOMPRESSED_LIMIT
 from protocol.records.batch import MAGIC_V2, BatchHeader
-from protocol.records.record import Record, iter_section, record_section
+from protocol.records.record import find_by_timestamp, record_section
 from protocol.records.scan import largest_body
 from storage.errors import InvalidRecord, OffsetOutOfRange
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
+from storage.log.validator import inflation_bound
 from storage.segment.region import FileRegion
 from storage.segment.segment import Segment
 
@@ -155,9 +156,9 @@ class LogReader:
         for at, header in segment.log.headers(position):
             if header.max_timestamp < timestamp:
                 continue
-            for record in self._records(segment, at, header):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+            found = self._find_record(segment, at, header, timestamp, start_offset)
+            if found is not None:
+                return TimestampOffset(*found, header.partition_leader_epoch)
         return None
 
     def offset_of_max_timestamp(self, bound: int) -> TimestampOffset | None:
@@ -174,17 +175,22 @@ class LogReader:
         found = self._search(best, best.offset_of_largest_timestamp, best.largest_timestamp, 0)
         return found if found is not None and found.offset < bound else None
 
-    def _records(self, segment: Segment, position: int, header: BatchHeader) -> list[Record]:
+    def _find_record(
+        self, segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
+    ) -> tuple[int, int] | None:
         batch = segment.log.read(position, header.size_bytes)
         if header.magic < MAGIC_V2:
-            return iter_legacy_records(batch)
-        section = record_section(batch, 0, header)
+            for record in iter_legacy_records(batch):
+                if record.timestamp >= timestamp and record.offset >= start_offset:
+                    return record.timestamp, record.offset
+            return None
+        section = record_section(batch, 0, header, max_size=inflation_bound(self._state.config))
         limit = self._state.config.max_decompressed_message_bytes
         if header.codec and limit < NO_DECOMPRESSED_LIMIT and len(section) > limit:
             largest = largest_body(section, header.record_count)
             if largest > limit:
                 raise InvalidRecord(f"a compressed record of {largest} bytes exceeds the configured limit of {limit}")
-        return list(iter_section(header, section))
+        return find_by_timestamp(header, section, timestamp, start_offset)
 
     # --- transactions ---
 

@@ -230,9 +230,14 @@ def _check_header(header: BatchHeader, is_client: bool) -> None:
         )
 
 
+def inflation_bound(config: LogConfig) -> int:
+    """Return how many bytes the records of one compressed batch may be."""
+    return max(MAX_DECOMPRESSED_BYTES, _INFLATED_PER_MESSAGE_BYTE * config.max_message_bytes)
+
+
 def _inflate(codec: int, payload: memoryview, header: BatchHeader, config: LogConfig) -> Buffer:
     """Decompress within a bound, and apply the optional limit on single records."""
-    bound = max(MAX_DECOMPRESSED_BYTES, _INFLATED_PER_MESSAGE_BYTE * config.max_message_bytes)
+    bound = inflation_bound(config)
     if config.compression_type == "uncompressed":
         bound = config.max_message_bytes  # what inflates beyond it could not be stored anyway
     try:

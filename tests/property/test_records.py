@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as PythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as PythonBuilder
 
-from protocol.records.batch import HEADER_SIZE, check_crc, parse_header
+from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME_BIT, check_crc, parse_header
 from protocol.records.builder import build_batch, encode_record
 from protocol.records.compression import Codec
 from protocol.records.errors import RecordsError
-from protocol.records.record import iter_records, iter_section
+from protocol.records.record import find_by_timestamp, iter_records, iter_section
 from protocol.records.scan import largest_body, scan_records
 from protocol.records.varint import encode_varint, read_varint, read_varlong
 
@@ -105,6 +105,27 @@ def test_the_scan_finds_what_reading_finds(records):
     assert len(section) == sum(bodies)
     largest = largest_body(section, len(records))
     assert largest + len(encode_varint(largest)) == max(bodies)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=repeating_rows() | row_lists,
+    pick=st.integers(0, 50),
+    later=st.integers(-2, 2),
+    skipped=st.integers(-1, 60),
+    has_append_time=st.booleans(),
+)
+def test_a_lookup_by_time_finds_what_reading_finds(records, pick, later, skipped, has_append_time):
+    batch = build_batch(records)
+    header = parse_header(batch)._replace(base_offset=1000)
+    if has_append_time:
+        header = header._replace(attributes=header.attributes | LOG_APPEND_TIME_BIT)
+    section = memoryview(batch)[HEADER_SIZE:]
+    timestamp = records[pick % len(records)][3] + later
+    start_offset = 1000 + skipped
+    read = [(one.timestamp, one.offset) for one in iter_section(header, section)]
+    expected = next((one for one in read if one[0] >= timestamp and one[1] >= start_offset), None)
+    assert find_by_timestamp(header, section, timestamp, start_offset) == expected
 
 
 @pytest.mark.parametrize("count", [64, 65, 8191, 8192, 8193, 16385, 20000])
