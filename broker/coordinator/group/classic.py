@@ -28,6 +28,7 @@ from broker.coordinator.group.records import group_metadata_record
 from broker.coordinator.shard import Outcome
 from config.views import GroupConfig
 from protocol.errors import ErrorCode
+from protocol.primitives import MAX_STRING_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class ClassicGroups:
 
     def _join_without_id(self, group: ClassicGroup, request: JoinRequest, reply: JoinReply) -> Outcome[None]:
         instance_id = request.group_instance_id
-        member_id = f"{request.client_id if instance_id is None else instance_id}-{self._new_uuid()}"
+        member_id = _member_id(request.client_id if instance_id is None else instance_id, self._new_uuid())
         if instance_id is not None:
             old_id = group.static_members.get(instance_id)
             if old_id is not None:
@@ -288,6 +289,14 @@ class ClassicGroups:
 def replace_leader(result: JoinResult, leader: str) -> JoinResult:
     """Name another leader, and then no members, for a static member of an old client."""
     return result._replace(leader=leader, members=())
+
+
+def _member_id(prefix: str, uuid: str) -> str:
+    """Name a member; of a very long client or instance id only so much is taken as a string can carry."""
+    room = MAX_STRING_BYTES - len(uuid) - 1
+    if len(prefix) * 3 > room:
+        prefix = prefix.encode()[:room].decode(errors="ignore")
+    return f"{prefix}-{uuid}"
 
 
 def _refuse(reply: JoinReply, error: ErrorCode, member_id: str) -> Outcome[None]:

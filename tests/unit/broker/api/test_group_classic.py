@@ -407,6 +407,16 @@ async def test_a_static_member_is_admitted_at_once() -> None:
     assert response.members[0].group_instance_id == "inst"
 
 
+@pytest.mark.parametrize("instance_id", ["i" * 0x7FFF, "\u20ac" * 10922])
+async def test_the_id_of_a_member_with_a_very_long_instance_id_fits_into_a_string(instance_id: str) -> None:
+    rig = GroupRig()
+    response = await joined(rig, version=5, instance_id=instance_id)
+    assert response.member_id.endswith("-uuid1")
+    assert 0x7FFF - 2 <= len(response.member_id.encode()) <= 0x7FFF
+    again = await rig.call(join_request(instance_id=instance_id), 5)
+    assert (again.error_code, again.member_id[-6:]) == (E.NONE, "-uuid2")
+
+
 @pytest.mark.parametrize("version", [5, 8, 9])
 async def test_a_takeover_in_stable_keeps_the_generation_and_fences_the_old_id(version: int) -> None:
     rig = GroupRig()
