@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from broker.metadata.errors import CorruptMetadata
 from protocol.uuids import ZERO_UUID, format_uuid
 from storage.env.fs import FileSystem
+from storage.segment.names import QUORUM_STATE
 
-FILE_NAME = "quorum-state"
 DATA_VERSION = 1
 
 
@@ -27,7 +27,7 @@ class QuorumState:
 
 def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
     """Return the stored state, or None on a fresh directory. Raises CorruptMetadata."""
-    path = f"{directory}/{FILE_NAME}"
+    path = f"{directory}/{QUORUM_STATE}"
     try:
         content = fs.read_file(path)
     except FileNotFoundError:
@@ -48,7 +48,7 @@ def write_quorum_state(fs: FileSystem, directory: str, state: QuorumState) -> No
         "votedDirectoryId": format_uuid(ZERO_UUID),
         "data_version": DATA_VERSION,
     }
-    path = f"{directory}/{FILE_NAME}"
+    path = f"{directory}/{QUORUM_STATE}"
     fs.write_file(path + ".tmp", json.dumps(fields, separators=(",", ":")).encode())
     fs.rename(path + ".tmp", path)
     fs.sync_dir(directory)

@@ -27,6 +27,8 @@ from storage.segment.names import (
     FUTURE_DIR_SUFFIX,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE_DIR,
     STRAY_DIR_SUFFIX,
@@ -120,6 +122,7 @@ class LogManager:
         for log_dir in self.online_dirs():
             found = log_dir.properties
             if found is None:
+                self._ensure_fresh(log_dir)
                 continue
             cluster_id = cluster_id or found.cluster_id
             if found.cluster_id != cluster_id:
@@ -140,6 +143,14 @@ class LogManager:
             except StorageFailure as failure:
                 log_dir.fail(failure)
         return cluster_id
+
+    def _ensure_fresh(self, log_dir: LogDir) -> None:
+        """Refuse to give a new identity to a directory whose metadata log has been in use: clients know its cluster."""
+        if self._fs.exists(os.path.join(log_dir.path, f"{CLUSTER_METADATA_TOPIC}-0", QUORUM_STATE)):
+            raise InconsistentDirs(
+                f"log directory {log_dir.path} holds the metadata of a cluster, but its {META_PROPERTIES} is missing "
+                "or empty; restore it"
+            )
 
     def online_dirs(self) -> Iterator[LogDir]:
         """Iterate the directories that are trusted, in configured order."""

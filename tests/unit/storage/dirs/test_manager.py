@@ -227,6 +227,21 @@ def test_identities_must_agree(manager_of, tmp_path):
         manager_of(tmp_path / "C")
 
 
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+def test_a_directory_with_the_metadata_of_a_cluster_gets_no_new_identity(manager_of, tmp_path, damage):
+    kill(manager_of(tmp_path))
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    (tmp_path / "__cluster_metadata-0" / "quorum-state").write_bytes(b"{}")
+    identity = (tmp_path / "meta.properties").read_bytes()
+    (tmp_path / "meta.properties").unlink()
+    if damage == "empty":
+        (tmp_path / "meta.properties").touch()
+    with pytest.raises(InconsistentDirs, match=r"meta\.properties is missing or empty"):
+        manager_of(tmp_path)
+    (tmp_path / "meta.properties").write_bytes(identity)
+    assert manager_of(tmp_path).dirs[0].is_online
+
+
 def test_a_file_in_place_of_a_directory_is_offline_and_the_others_serve(manager_of, tmp_path):
     (tmp_path / "F").write_bytes(b"")
     with pytest.raises(NoUsableDir):
