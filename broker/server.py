@@ -42,6 +42,7 @@ from broker.lifecycle import Lifecycle, Step
 from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
+from broker.metadata.damage import ensure_whole
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta, EndpointImage
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
@@ -275,6 +276,7 @@ class Broker:
         path = os.path.join(directory.path, str(METADATA_PARTITION))
         if not self._fs.exists(path):
             format_metadata_dir(self._fs, self._clock, directory.path, path, voter)
+        ensure_whole(self._fs, path, has_logs=bool(self._logs.logs))
         log = PartitionLog.open(
             self._fs,
             self._clock,

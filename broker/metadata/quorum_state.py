@@ -25,6 +25,9 @@ class QuorumState:
     leader_epoch: int
 
 
+MAX_EPOCH = 2**31 - 1
+
+
 def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
     """Return the stored state, or None on a fresh directory. Raises CorruptMetadata."""
     path = f"{directory}/{QUORUM_STATE}"
@@ -34,7 +37,10 @@ def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
         return None
     try:
         fields = json.loads(content)
-        return QuorumState(int(fields["leaderId"]), int(fields["leaderEpoch"]))
+        state = QuorumState(int(fields["leaderId"]), int(fields["leaderEpoch"]))
+        if not 0 <= state.leader_epoch < MAX_EPOCH:
+            raise ValueError(f"leaderEpoch {state.leader_epoch} is not between 0 and {MAX_EPOCH - 1}")
+        return state
     except (ValueError, KeyError, TypeError) as malformed:
         raise CorruptMetadata(f"{path} is not a quorum state: {malformed}") from malformed
 

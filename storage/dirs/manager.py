@@ -313,7 +313,7 @@ class LogManager:
             return [log_dir for log_dir in online if log_dir.path == directory]
         if len(online) == 1:
             return online
-        counts = Counter(log_dir.path for log_dir in self._dir_of.values())
+        counts = Counter(log_dir.path for log_dir in tuple(self._dir_of.values()))  # the loop may change it meanwhile
         return sorted(online, key=lambda log_dir: counts[log_dir.path])
 
     def dir_of(self, tp: TopicPartition) -> LogDir | None:

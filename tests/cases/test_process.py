@@ -153,3 +153,26 @@ def test_a_taken_port_is_said_in_one_line_and_ends_with_1(broker_factory: Broker
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert str(broker.port) in line
+
+
+def test_a_damaged_metadata_log_ends_the_start_before_anything_is_moved(broker_factory: BrokerFactory) -> None:
+    broker = broker_factory()
+    with RawClient((broker.host, broker.port)) as client:
+        client.create_topic("t")
+        client.produce("t", batches.simple("v"))
+        client.create_topic("u")
+    assert broker.stop() == 0
+    segment = broker.data_directory / "__cluster_metadata-0" / "00000000000000000000.log"
+    whole = segment.read_bytes()
+    damaged = bytearray(whole)
+    damaged[300] ^= 1
+    segment.write_bytes(damaged)
+    done = odradek("serve", str(broker.properties_path))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert str(segment) in line and "damaged" in line
+    assert {"t-0", "u-0"} <= {entry.name for entry in broker.data_directory.iterdir()}
+    segment.write_bytes(whole)
+    broker.start()
+    with RawClient((broker.host, broker.port)) as client:
+        assert client.end_offset("t") == 1
