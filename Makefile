@@ -34,6 +34,7 @@ help:
 # A changed lock gives a new environment, so nothing unpinned survives in it.
 $(RUNTIME_STAMP): requirements.lock
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; say which: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "setting up $(VENV), once"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
 		rm -rf $(VENV); \

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(render_effective(loaded.resolver))
         return 0
     # Only serving needs the whole broker: config and --version answer without paying for its imports.
-    from broker.server import run
+    try:
+        from broker.server import run
 
-    return run(loaded.resolver)
+        return run(loaded.resolver)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT  # before the broker listens to signals itself

@@ -167,7 +167,8 @@ class Broker:
             print(f"odradek: {failure}", file=sys.stderr)
             return 1
         self._say_ready()
-        logger.info("stopping reason=%s", await self._asked_to_stop)
+        reason = await self._asked_to_stop
+        logger.log(logging.ERROR if self._status else logging.INFO, "stopping reason=%s", reason)
         return await self._stop()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -197,8 +198,9 @@ class Broker:
             logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
             logging.shutdown()
             os._exit(1)  # a thread that hangs in the disk must not keep the process
-        logger.info("stopped clean=%s", clean)
-        return self._status if clean else 1
+        status = self._status if clean else 1
+        logger.info("stopped status=%d", status)
+        return status
 
     def _say_ready(self) -> None:
         """Log the ready line. What the start made stays for good, so the collector need not look at it again."""
@@ -226,7 +228,11 @@ class Broker:
         ProcessCollector(registry=registry)
         registry.register(BrokerCollector(self._stats, self._metric_sources()))
         self._exporter = Exporter(registry, self._not_ready_reason)
-        self._http_port = await self._exporter.open(*self._config.http_listener)
+        host, port = self._config.http_listener
+        try:
+            self._http_port = await self._exporter.open(host, port)
+        except OSError as refused:
+            raise OSError(f"odradek.http.listener cannot bind {host}:{port}: {refused.strerror}") from refused
 
     async def _close_http(self) -> None:
         if self._exporter is not None:

@@ -4,7 +4,7 @@
 - Without a transactional id: a fresh producer id at epoch 0. Ids come in blocks of which only the end is logged, so no
   id is given out twice, whatever happens in between.
 - Difference from the reference: there is no transaction coordinator yet. A transactional id is answered
-  COORDINATOR_NOT_AVAILABLE, the truth as far as the protocol can tell it; clients ask again until their own timeout.
+  UNSUPPORTED_VERSION, which no client takes for a passing state: it fails at once instead of asking until its timeout.
 
 Source: TransactionCoordinator.handleInitProducerId, ProducerIdManager.
 """
@@ -45,7 +45,7 @@ class ProducersApi:
         if request.transactional_id == "" or has_id != has_epoch:
             return _refused(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
-            return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return _refused(ErrorCode.UNSUPPORTED_VERSION)
         try:
             producer_id = await self._next_id()
         except ControllerClosed:

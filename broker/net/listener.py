@@ -18,6 +18,7 @@ from config.views import ListenerConfig, NetworkConfig
 logger = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN = 64
+REFUSALS_EVERY_MS = 1_000
 ACCEPT_PAUSE_MS = 100
 """How long accepting rests when the process is out of file descriptors."""
 
@@ -45,6 +46,8 @@ class Listeners:
         self._per_host: Counter[str] = Counter()
         self._limits_per_host = dict(config.max_connections_per_ip_overrides)
         self._accepted = 0
+        self._refused = 0
+        self._refusals_are_quiet = False
         self._drained: asyncio.Future[None] | None = None
 
     @property
@@ -68,9 +71,8 @@ class Listeners:
                 sock.bind((listener.host, listener.port))
             except OSError as refused:
                 sock.close()
-                raise OSError(
-                    refused.errno, f"listener {listener.name} cannot bind {listener.host}:{listener.port}: {refused}"
-                ) from refused
+                where = f"{listener.host}:{listener.port}"
+                raise OSError(f"listener {listener.name} cannot bind {where}: {refused.strerror}") from refused
             port = sock.getsockname()[1]
             advertised_port = listener.advertised_port or port
             self._sockets.append((sock, listener._replace(port=port, advertised_port=advertised_port)))
@@ -99,9 +101,10 @@ class Listeners:
                 self._scheduler.call_later(ACCEPT_PAUSE_MS, self._accept_again, sock, listener)
                 return
             host = address[0]
-            if not self._admits(host) or peer.fileno() >= self._first_reserved_fd:
-                logger.warning("connection refused, limit reached listener=%s peer=%s", listener.name, host)
+            limit = self._limit_reached(host, peer.fileno())
+            if limit is not None:
                 peer.close()
+                self._note_refusal(listener, host, limit)
                 continue
             peer.setblocking(False)
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -115,10 +118,29 @@ class Listeners:
         if sock.fileno() >= 0:
             self._loop.add_reader(sock, self._accept, sock, listener)
 
-    def _admits(self, host: str) -> bool:
-        if len(self._connections) >= self._config.max_connections:
-            return False
-        return self._per_host[host] < self._limits_per_host.get(host, self._config.max_connections_per_ip)
+    def _limit_reached(self, host: str, fd: int) -> str | None:
+        """Name the limit that a new connection would break, with its value."""
+        config = self._config
+        if len(self._connections) >= config.max_connections:
+            return f"max.connections={config.max_connections}"
+        of_host = self._limits_per_host.get(host, config.max_connections_per_ip)
+        if self._per_host[host] >= of_host:
+            return f"max.connections.per.ip={of_host}"
+        return f"file descriptors={self._first_reserved_fd}" if fd >= self._first_reserved_fd else None
+
+    def _note_refusal(self, listener: ListenerConfig, host: str, limit: str) -> None:
+        """Log a refusal; of a flood, one line an interval."""
+        self._refused += 1
+        if self._refusals_are_quiet:
+            return
+        self._refusals_are_quiet = True
+        self._scheduler.call_later(REFUSALS_EVERY_MS, self._end_quiet)
+        logger.warning(
+            "connection refused listener=%s peer=%s limit=%s refused=%d", listener.name, host, limit, self._refused
+        )
+
+    def _end_quiet(self) -> None:
+        self._refusals_are_quiet = False
 
     def _close_idle(self) -> None:
         """Close connections without traffic; one with a request in progress is not idle."""

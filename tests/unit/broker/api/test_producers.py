@@ -70,7 +70,7 @@ async def test_senseless_requests_are_refused(ask: Ask, node: Node) -> None:
 async def test_there_is_no_transaction_coordinator_yet(ask: Ask, node: Node) -> None:
     controller = await node.start()
     answer = await ask(ProducersApi(controller), InitProducerIdRequest(transactional_id="tx"), 5)
-    assert (answer.error_code, answer.producer_id) == (15, -1)
+    assert (answer.error_code, answer.producer_id) == (35, -1)
     await controller.close()
 
 

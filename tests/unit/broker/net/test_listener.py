@@ -222,3 +222,15 @@ async def test_a_drain_ends_at_its_deadline(rig: Rig) -> None:
     await asyncio.wait_for(rig.listeners.drain(20), 5)
     assert rig.echo.gate.cancelled(), "the wait was given up with its connection"
     assert await rig.is_closed(peer)
+
+
+async def test_refusals_name_the_limit_and_a_flood_of_them_is_one_line(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    (bound,) = rig.open(listener(), max_connections=1)
+    await rig.ask(await rig.connect(bound), b"first")
+    with caplog.at_level("WARNING"):
+        for _ in range(5):
+            assert await rig.is_closed(await rig.connect(bound))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "limit=max.connections=1 refused=1" in line

@@ -1,0 +1,55 @@
+"""The reference says of a key that it changes nothing exactly where no code asks for it."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from config import views
+from config.docs import WITHOUT_EFFECT_YET, keys_in_use
+from config.keys import BROKER_KEYS, TOPIC_KEYS
+
+ROOT = Path(__file__).resolve().parents[2]
+READERS = "\n".join(
+    path.read_text(encoding="utf-8") for room in ("broker", "storage") for path in sorted((ROOT / room).rglob("*.py"))
+)
+VIEWS = ("LogConfig", "CleanerConfig", "LogManagerConfig", "NetworkConfig", "BrokerConfig", "GroupConfig")
+# Asked for by the views' own methods, not by name.
+THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {"max_compaction_lag_ms"}
+# Another view hands the same key on.
+READ_ELSEWHERE = {"message.max.bytes"}
+# Ends like another key's field.
+NAMESAKES = {"offsets.retention.check.interval.ms"}
+
+
+def fields_of(view: str) -> list[str]:
+    kind = getattr(views, view)
+    return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)
+
+
+def is_asked_for(field: str) -> bool:
+    return field in THROUGH_METHODS or re.search(rf"\.{field}\b", READERS) is not None
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_no_code_asks_for_is_marked(view: str) -> None:
+    used = {name for _, name in keys_in_use()} - READ_ELSEWHERE - NAMESAKES
+    marked_wrongly = {
+        name
+        for field in fields_of(view)
+        if not is_asked_for(field)
+        for name in used
+        if name.replace(".", "_").endswith(field) and (view == "LogConfig") is (name in TOPIC_KEYS)
+    }
+    assert not marked_wrongly
+
+
+def test_what_is_marked_is_asked_for_by_nobody() -> None:
+    fields = {field for view in VIEWS for field in fields_of(view)}
+    asked = {field for field in fields if is_asked_for(field)}
+    for scope, names in WITHOUT_EFFECT_YET.items():
+        rows = TOPIC_KEYS if scope == "topic" else BROKER_KEYS
+        for name in names:
+            assert name in rows
+            assert name.replace(".", "_") not in asked, name
