@@ -269,7 +269,9 @@ class Broker:
 
     async def _load_logs(self) -> None:
         started_ns = self._clock.monotonic_ns()
-        await self._on_metadata_disk(partial(self._logs.load_all, self._config_when_loading))
+        # Recovery comes before the image; the topics' own settings follow with it.
+        config = log_config(self._resolver, {})
+        await self._on_metadata_disk(partial(self._logs.load_all, lambda tp, topic_id: config))
         self._recovery_seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
         if not any(self._logs.online_dirs()):
             raise NoUsableDir("no log directory is left: each has failed while its logs were loaded")
@@ -429,10 +431,6 @@ class Broker:
 
     def _log_config_for(self, topic: str, image: ClusterImage) -> LogConfig:
         return log_config(self._resolver, image.topic_config(topic))
-
-    def _config_when_loading(self, tp: TopicPartition, topic_id: bytes | None) -> LogConfig:
-        """Recovery comes before the image; the topic's own settings follow with it."""
-        return log_config(self._resolver, {})
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)

@@ -21,7 +21,8 @@ def format_uuid(uuid: bytes) -> str:
 
 
 def parse_uuid(text: str) -> bytes:
-    """Return the 16 bytes behind a text form. Raises ValueError when it is not one."""
+    """Return the 16 bytes behind a text form, with or without its padding. Raises ValueError when it is not one."""
+    text = text.removesuffix("==")
     if len(text) != 22 or not text.isascii() or not all(c.isalnum() or c in "-_" for c in text):
         raise ValueError(f"not a uuid: {text[:40]!r} (22 characters of URL-safe base64 expected)")
     return urlsafe_b64decode(text + "==")

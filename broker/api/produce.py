@@ -85,8 +85,7 @@ class _Repeat:
         partition = self._find((self._topic, index))
         if (
             partition is None
-            or len(records) < HEADER_SIZE
-            or records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+            or _is_transactional(records)
             or _is_heavy(records, partition)
             or (self._topic_id is not None and partition.topic_id != self._topic_id)
         ):
@@ -185,7 +184,7 @@ class ProduceApi:
         if request.transactional_id is None:
             for topic in request.topic_data:
                 for data in topic.partition_data:
-                    if _attributes(data.records) & TRANSACTIONAL_BIT:
+                    if _is_transactional(data.records):
                         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
 
@@ -214,7 +213,7 @@ class ProduceApi:
             records = data.records
             if not isinstance(records, memoryview):
                 raise InvalidRecord("The request has no records for the partition")
-            if len(records) >= HEADER_SIZE and records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+            if _is_transactional(records):
                 return _failed(index, ErrorCode.INVALID_TXN_STATE)
             if isinstance(validated, Exception):
                 raise validated
@@ -266,12 +265,13 @@ def _own_records(request: ProduceRequest) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def _attributes(records: object) -> int:
-    """Read the low attribute byte of the batch; 0 when there is no complete header (the log refuses that later)."""
-    if not isinstance(records, memoryview) or len(records) < HEADER_SIZE:
-        return 0
-    low: int = records[LOW_ATTRIBUTES_AT]
-    return low
+def _is_transactional(records: object) -> bool:
+    """Tell it of a batch; False when there is no complete header, which the log refuses later."""
+    return (
+        isinstance(records, memoryview)
+        and len(records) >= HEADER_SIZE
+        and bool(records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
+    )
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:

@@ -153,11 +153,6 @@ class Delta:
     brokers_changed: bool = False
     features_changed: bool = False
 
-    @property
-    def topics_changed(self) -> bool:
-        """Tell whether anything a topic listing shows is different."""
-        return bool(self.deleted_topics or self.created_partitions or self.changed_partitions)
-
 
 def full_delta(image: ClusterImage) -> Delta:
     """Return the delta from nothing to `image`: what a subscriber is told first."""

@@ -61,13 +61,8 @@ class PartitionManager:
     def get(self, topic: str, partition: int) -> Partition:
         """Find a partition. Raises: UnknownPartition, PartitionOffline."""
         found = self._hosted.get((topic, partition))
-        if found is None:
-            self.raise_missing(topic, partition)
-            raise AssertionError
-        return found
-
-    def raise_missing(self, topic: str, partition: int) -> None:
-        """Say why a partition is not hosted. Raises: PartitionOffline or UnknownPartition."""
+        if found is not None:
+            return found
         if (topic, partition) in self._offline:
             raise PartitionOffline(f"{topic}-{partition}")
         raise UnknownPartition(f"{topic}-{partition}")
@@ -83,8 +78,10 @@ class PartitionManager:
 
     def _follow_lost_dirs(self) -> None:
         """Take note of directories that have failed, also where storage has noticed first."""
-        self._drop_lost()
-        for log_dir in self._logs.dirs:
+        failed = [log_dir for log_dir in self._logs.dirs if not log_dir.is_online]
+        if failed:
+            self._drop_lost()
+        for log_dir in failed:
             if log_dir.failure is not None and log_dir.path not in self._lost_dirs:
                 self._lost_dirs.add(log_dir.path)
                 self._on_dir_lost(log_dir, log_dir.failure)

@@ -111,11 +111,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & CONTROL_BIT != 0
 
     @property
-    def has_delete_horizon(self) -> bool:
-        """base_timestamp holds the time from which tombstones may go."""
-        return self.attributes & DELETE_HORIZON_BIT != 0
-
-    @property
     def has_producer_id(self) -> bool:
         """Some producer id is set; any negative one counts as none."""
         return self.producer_id > NO_PRODUCER_ID

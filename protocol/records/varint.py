@@ -24,14 +24,6 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
     return (raw >> 1) ^ -(raw & 1), position
 
 
-def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Read a plain base-128 value of 32 bits, as metadata record frames use."""
-    raw, position = _read_unsigned(buffer, position, MAX_VARINT_SIZE)
-    if raw > 0xFFFFFFFF:
-        raise InvalidBatch("unsigned varint does not fit 32 bits")
-    return raw, position
-
-
 def _read_unsigned(buffer: Buffer, position: int, max_size: int) -> tuple[int, int]:
     value = shift = 0
     for _ in range(max_size):

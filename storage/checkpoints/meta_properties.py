@@ -9,8 +9,8 @@ from __future__ import annotations
 import os.path
 from dataclasses import dataclass
 
+from protocol.uuids import format_uuid, parse_uuid
 from storage.checkpoints.lines import replace_file
-from storage.checkpoints.partition_metadata import decode_id, encode_id
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import META_PROPERTIES
@@ -40,7 +40,7 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
         if node_id is None:
             raise CorruptCheckpoint(path, "names no node.id")
         directory_id = fields.get("directory.id")
-        return MetaProperties(fields["cluster.id"], int(node_id), decode_id(directory_id) if directory_id else None)
+        return MetaProperties(fields["cluster.id"], int(node_id), parse_uuid(directory_id) if directory_id else None)
     except (ValueError, KeyError) as error:
         raise CorruptCheckpoint(path, "is malformed") from error
 
@@ -49,7 +49,7 @@ def write_meta_properties(fs: FileSystem, directory: str, properties: MetaProper
     """Atomically write version 1. Blocking: disk."""
     lines = [f"cluster.id={properties.cluster_id}"]
     if properties.directory_id is not None:
-        lines.append(f"directory.id={encode_id(properties.directory_id)}")
+        lines.append(f"directory.id={format_uuid(properties.directory_id)}")
     lines += [f"node.id={properties.node_id}", "version=1", ""]
     replace_file(fs, os.path.join(directory, META_PROPERTIES), "\n".join(lines).encode("ascii"))
 

@@ -6,27 +6,12 @@ Two lines, `version: 0` and `topic_id: <22 characters base64url>`, no newline at
 from __future__ import annotations
 
 import os.path
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 
+from protocol.uuids import format_uuid, parse_uuid
 from storage.checkpoints.lines import TMP_SUFFIX
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import PARTITION_METADATA
-
-TOPIC_ID_BYTES = 16
-
-
-def encode_id(raw: bytes) -> str:
-    """Return 16 bytes as Kafka writes them in text files."""
-    return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
-
-
-def decode_id(text: str) -> bytes:
-    """Return the 16 bytes of an id in text form. Raises: ValueError."""
-    raw = urlsafe_b64decode(text + "==")
-    if len(raw) != TOPIC_ID_BYTES:
-        raise ValueError(f"id {text!r} is not {TOPIC_ID_BYTES} bytes")
-    return raw
 
 
 def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
@@ -43,7 +28,7 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
         fields = {name.strip(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
         if fields["version"] != "0":
             raise CorruptCheckpoint(path, f"version {fields['version']}")
-        return decode_id(fields["topic_id"])
+        return parse_uuid(fields["topic_id"])
     except (ValueError, KeyError) as error:
         raise CorruptCheckpoint(path, "is malformed") from error
 
@@ -55,5 +40,5 @@ def write_partition_metadata(fs: FileSystem, directory: str, topic_id: bytes) ->
     durable; if a power failure comes first, the log is empty and the file missing, and both are made anew.
     """
     path = os.path.join(directory, PARTITION_METADATA)
-    fs.write_file(path + TMP_SUFFIX, f"version: 0\ntopic_id: {encode_id(topic_id)}".encode("ascii"), sync=False)
+    fs.write_file(path + TMP_SUFFIX, f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode("ascii"), sync=False)
     fs.rename(path + TMP_SUFFIX, path)

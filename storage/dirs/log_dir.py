@@ -10,6 +10,7 @@ import logging
 import os.path
 from collections.abc import Callable, Mapping
 
+from protocol.uuids import random_uuid
 from storage.checkpoints.clean_shutdown import take_clean_shutdown, write_clean_shutdown
 from storage.checkpoints.lines import TMP_SUFFIX
 from storage.checkpoints.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
@@ -19,8 +20,6 @@ from storage.env.fs import DirLock, FileSystem
 from storage.errors import CorruptCheckpoint, DirLocked, StorageFailure
 from storage.segment.names import LOCK_FILE
 from storage.types import TopicPartition
-
-RESERVED_IDS = 100  # directory ids below are markers with a meaning of their own
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ class LogDir:
         """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
         found = self.properties
         directory_id = found.directory_id if found is not None else None
-        wanted = MetaProperties(cluster_id, node_id, directory_id or new_directory_id(rng))
+        wanted = MetaProperties(cluster_id, node_id, directory_id or random_uuid(rng.random_bytes))
         if wanted != found:
             self._guarded_write(lambda: write_meta_properties(self._fs, self.path, wanted))
         self.properties = wanted
@@ -142,12 +141,3 @@ class LogDir:
 
     def __repr__(self) -> str:
         return f"LogDir({self.path!r}, {'online' if self.is_online else 'offline'})"
-
-
-def new_directory_id(rng: Rng) -> bytes:
-    """Make a directory id that is not reserved and whose text does not look like an option."""
-    while True:
-        raw = rng.random_bytes(16)
-        is_dashed = raw[0] >> 2 == 62  # the first of its base64url characters would be '-'
-        if int.from_bytes(raw, "big") >= RESERVED_IDS and not is_dashed:
-            return raw

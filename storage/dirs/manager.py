@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from config.views import LogConfig
-from storage.checkpoints.partition_metadata import encode_id, read_partition_metadata
+from protocol.uuids import RESERVED_BELOW, format_uuid, random_uuid
+from storage.checkpoints.partition_metadata import read_partition_metadata
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
-from storage.dirs.log_dir import RESERVED_IDS, LogDir, new_directory_id
+from storage.dirs.log_dir import LogDir
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
@@ -136,7 +137,7 @@ class LogManager:
             if found.directory_id is not None and found.directory_id in directory_ids:
                 raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
             directory_ids.add(found.directory_id)
-        cluster_id = cluster_id or new_cluster_id(self._rng)
+        cluster_id = cluster_id or format_uuid(random_uuid(self._rng.random_bytes))
         for log_dir in self.online_dirs():
             try:
                 log_dir.settle_identity(cluster_id, node_id, self._rng)
@@ -265,10 +266,10 @@ class LogManager:
         away = [log_dir.path for log_dir in self.dirs if not log_dir.is_online]
         if away:
             raise StorageFailure(f"no log of {tp} is here, and log directories are offline: {', '.join(away)}")
-        is_real = int.from_bytes(directory_id, "big") >= RESERVED_IDS
+        is_real = int.from_bytes(directory_id, "big") >= RESERVED_BELOW
         if is_real and all(log_dir.directory_id != directory_id for log_dir in self.dirs):
             raise StorageFailure(
-                f"the log of {tp} is in the directory with directory.id {encode_id(directory_id)}, "
+                f"the log of {tp} is in the directory with directory.id {format_uuid(directory_id)}, "
                 "which is none of log.dirs"
             )
 
@@ -486,11 +487,6 @@ class LogManager:
 def normal_path(path: str) -> str:
     """Return the one spelling of a directory that is compared and shown: absolute, no trailing slash."""
     return os.path.abspath(path)
-
-
-def new_cluster_id(rng: Rng) -> str:
-    """Make a cluster id: a random UUID in its 22-character text form."""
-    return encode_id(new_directory_id(rng))
 
 
 def _as_failure(error: StorageFailure | OSError, path: str) -> StorageFailure:
