@@ -77,11 +77,13 @@ class Checkpoints:
         await self._write(self._logs.checkpoint_log_starts)
 
     async def purge(self) -> None:
-        """Unlink the files of deleted logs whose delay has passed."""
+        """Unlink the files of deleted logs and of removed segments whose delay has passed."""
         due_ms = self._logs.next_purge_ms()
         now_ms = self._clock.now_ms()
         if due_ms is not None and due_ms <= now_ms:
             await self._write(lambda: self._logs.purge_deleted(now_ms))
+        for log_dir, unlink in self._logs.take_due_deletions(now_ms):
+            await self._write(unlink, pool=log_dir.path)
 
     def expire_producers(self) -> None:
         """Forget producers that were idle for too long."""
@@ -89,9 +91,9 @@ class Checkpoints:
         for partition in self._partitions:
             partition.log.expire_producers(now_ms)
 
-    async def _write(self, call: Callable[[], object]) -> None:
+    async def _write(self, call: Callable[[], object], *, pool: str = CHECKPOINT_POOL) -> None:
         """Run a write of storage's; a directory that fails it is given up here, on the thread that owns the logs."""
         try:
-            await self._pools.io(CHECKPOINT_POOL, call)
+            await self._pools.io(pool, call)
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)

@@ -11,6 +11,7 @@ import logging
 import os.path
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from config.views import LogConfig
 from protocol.uuids import RESERVED_BELOW, format_uuid, random_uuid
@@ -20,6 +21,7 @@ from storage.dirs.log_dir import LogDir
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
+from storage.log.deletions import Deletions, unlink_files
 from storage.log.partition_log import PartitionLog, remove_log_files
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import (
@@ -60,6 +62,7 @@ class LogManager:
         "_producer_id_expiration_ms",
         "_rivals",
         "_rng",
+        "deletions",
         "dirs",
         "logs",
         "stats",
@@ -80,6 +83,7 @@ class LogManager:
         self._rng = rng
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self.stats = stats or StorageStats()
+        self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.logs: dict[TopicPartition, PartitionLog] = {}  # current logs; written by load, create and delete
         self._dir_of: dict[TopicPartition, LogDir] = {}
@@ -196,6 +200,7 @@ class LogManager:
                 clean=is_clean,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 stats=self.stats,
+                deletions=self.deletions,
             )
             if listed is None:
                 self.logs[tp] = log
@@ -299,6 +304,7 @@ class LogManager:
                     clean=True,
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
                     stats=self.stats,
+                    deletions=self.deletions,
                 )
             except StorageFailure as failure:
                 self.fail_dir(log_dir, failure)
@@ -376,6 +382,18 @@ class LogManager:
     def next_purge_ms(self) -> int | None:
         """Return when the next deleted log is due."""
         return min((due for due, _, _ in self._pending_deletes), default=None)
+
+    def take_due_deletions(self, now_ms: int) -> list[tuple[LogDir, Callable[[], None]]]:
+        """Take out the removed segments' files that are due: a call per online directory that unlinks its share.
+
+        On the side that owns the logs; the calls may run in any thread and raise StorageFailure. Blocking: none.
+        """
+        shares: dict[str, tuple[LogDir, list[str]]] = {}
+        for path in self.deletions.take_due(now_ms):
+            log_dir = self.dir_at(path)
+            if log_dir is not None and log_dir.is_online:
+                shares.setdefault(log_dir.path, (log_dir, []))[1].append(path)
+        return [(log_dir, partial(unlink_files, self._fs, paths)) for log_dir, paths in shares.values()]
 
     # --- checkpoints ---
 

@@ -26,9 +26,11 @@ from storage.errors import (
     StorageFailure,
 )
 from storage.log.append import AppendResult, LogAppender, roll
+from storage.log.deletions import Deletions
 from storage.log.flush import FlushPlan, flush_now, note_flush_failed, note_flushed, plan_flush
 from storage.log.loader import LoadParameters, load
 from storage.log.reader import FetchSlice, LogReader, TimestampOffset
+from storage.log.removal import Removal, note_removed
 from storage.log.state import LogState
 from storage.log.truncation import truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
@@ -76,13 +78,16 @@ class PartitionLog:
         clean: bool = False,
         producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         stats: StorageStats | None = None,
+        deletions: Deletions | None = None,
     ) -> PartitionLog:
         """Load the log in directory `path`, creating it when there is none.
+
+        `deletions` is where files of removed segments wait to be unlinked, by default a queue of the log's own.
 
         Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
         """
         producers = ProducerStateManager(tp, expiration_ms=producer_id_expiration_ms)
-        state = LogState(fs, clock, rng, path, tp, config, stats or StorageStats(), producers)
+        state = LogState(fs, clock, rng, path, tp, config, stats or StorageStats(), producers, deletions or Deletions())
         parameters = LoadParameters(recovery_point, log_start_offset, high_watermark, clean)
         try:
             load(state, parameters)
@@ -150,8 +155,9 @@ class PartitionLog:
 
     @property
     def first_segment_base_offset(self) -> int:
-        """Base offset of the oldest segment; a log start above it must be checkpointed."""
-        return self._state.segments.first().base_offset
+        """Base offset of the oldest segment that a restart may find; a log start above it must be checkpointed."""
+        state = self._state
+        return min([state.segments.first().base_offset, *state.unfinished_removals])
 
     @property
     def latest_epoch(self) -> int:
@@ -272,6 +278,10 @@ class PartitionLog:
         self._state.producers.on_log_start_incremented(offset)
         self._guarded(lambda: self._state.epochs.truncate_from_start(offset))
         return True
+
+    def removed(self, removal: Removal) -> None:
+        """Note that the renames of a removal are done; its files are unlinked after file.delete.delay.ms."""
+        note_removed(self._state, removal)
 
     def truncate_to(self, offset: int) -> bool:
         """Cut the log back to `offset`; tell whether batches were removed. Blocking: disk."""

@@ -51,7 +51,7 @@ class LogReader:
 
     def __init__(self, state: LogState) -> None:
         self._state = state
-        self._memo: dict[int, tuple[Segment, int]] = {}  # where the first batch that ends at or above an offset starts
+        self._memo = state.read_positions
 
     def forget_positions(self) -> None:
         """Drop remembered positions after a truncation or a removal of segments."""

@@ -10,6 +10,7 @@ from config.views import LogConfig
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.epochs.cache import LeaderEpochCache
+from storage.log.deletions import Deletions
 from storage.log.offsets import LogOffsets
 from storage.producers.state import ProducerStateManager
 from storage.segment.segment import Segment
@@ -26,6 +27,7 @@ class LogState:
     __slots__ = (
         "clock",
         "config",
+        "deletions",
         "epochs",
         "fs",
         "has_new_names",
@@ -33,11 +35,13 @@ class LogState:
         "offsets",
         "path",
         "producers",
+        "read_positions",
         "rng",
         "segments",
         "stats",
         "topic_id",
         "tp",
+        "unfinished_removals",
         "unsynced_files",
     )
 
@@ -51,12 +55,14 @@ class LogState:
         config: LogConfig,
         stats: StorageStats,
         producers: ProducerStateManager,
+        deletions: Deletions,
     ) -> None:
         self.fs = fs
         self.clock = clock
         self.rng = rng
         self.tp = tp
         self.stats = stats
+        self.deletions = deletions
         self.path = path  # written by PartitionLog when its directory is renamed
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
@@ -66,6 +72,9 @@ class LogState:
         self.segments = Segments()  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
+        # Where the first batch that ends at or above an offset starts; written by the reader, cleared with removals.
+        self.read_positions: dict[int, tuple[Segment, int]] = {}
+        self.unfinished_removals: list[int] = []  # first bases of detached segments that may still have their names
         self.producers = producers  # written by appends, recovery and truncation
 
     def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:

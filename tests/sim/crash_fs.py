@@ -183,6 +183,9 @@ class CrashFS:
 
     def rename(self, source: str, target: str) -> None:
         assert not self._real.is_dir(source), "renames of directories are not simulated"
+        self.ensure_alive()
+        if source not in self._now:
+            raise FileNotFoundError(2, "No such file", source)
         inode = self._now[source]
         self.step(
             lambda: self._changes.setdefault(os.path.dirname(source), []).extend(

@@ -1,0 +1,116 @@
+"""Segments leaving a log: detached on the owner's side, renamed anywhere, then scheduled to be unlinked.
+
+Like a FlushPlan, a Removal is planned on the side that owns the log, run in any thread and noted on the owner's side.
+The order, with what each step prevents:
+
+1. detach: the map forgets the segments, so no reader finds what is about to lose its name; pinned readers go on;
+2. the directory is synced if it has names that no sync has covered: without the segment that was rolled in their place,
+   a log of which only removals survived a power failure would begin at offset 0 again;
+3. each file gets the suffix `.deleted`, the oldest segment first and its `.log` before its indexes, so that a stop in
+   between leaves a log without a hole and at worst indexes without their log, which loading removes;
+4. the directory is synced: only now may the log-start checkpoint forget a start that lay in a removed segment;
+5. the unlink is scheduled.
+
+Nobody may make a file under the name of a detached one before step 4. Source: Kafka's LocalLog.removeAndDeleteSegments.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Collection, Sequence
+
+from storage.env.fs import FileSystem
+from storage.errors import StorageFailure
+from storage.log.state import LogState
+from storage.segment.names import DELETED_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, segment_file
+from storage.segment.segment import Segment
+
+
+class Removal:
+    """Files of detached segments, until they carry `.deleted`."""
+
+    __slots__ = (
+        "_directory",
+        "_fs",
+        "_names",
+        "_syncs_first",
+        "first_base_offset",
+        "renamed",
+        "segment_count",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        segments: Sequence[Segment],
+        *,
+        keep_snapshots_of: Collection[int],
+        syncs_first: bool,
+    ) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._names = _names_of(segments, keep_snapshots_of)
+        self._syncs_first = syncs_first
+        self.first_base_offset = segments[0].base_offset
+        self.segment_count = len(segments)
+        self.size_bytes = sum(segment.log.size for segment in segments)
+        self.renamed: list[str] = []  # paths under their new names; filled by rename()
+
+    def rename(self) -> None:
+        """Give the files their suffix. A file that is missing is passed over: its directory may have been renamed.
+
+        Raises: StorageFailure. Blocking: disk; any thread.
+        """
+        try:
+            if self._syncs_first:
+                self._fs.sync_dir(self._directory)
+            for name in self._names:
+                self._rename(os.path.join(self._directory, name))
+            self._fs.sync_dir(self._directory)
+        except FileNotFoundError:
+            return  # the directory was deleted or moved meanwhile, and everything in it
+        except OSError as error:
+            raise StorageFailure(f"cannot remove segments in {self._directory}: {error}", self._directory) from error
+
+    def _rename(self, path: str) -> None:
+        target = path + DELETED_SUFFIX
+        try:
+            self._fs.rename(path, target)
+        except FileNotFoundError:
+            return
+        self.renamed.append(target)
+
+
+def detach(state: LogState, segments: Sequence[Segment], *, keep_snapshots_of: Collection[int] = ()) -> Removal:
+    """Take segments out of the map, on the owner's side; another segment must be left.
+
+    The producer snapshots at their base offsets go with them, except those named. What a reader remembers of positions
+    is forgotten. Whoever calls this runs `rename()` and then `note_removed`. Blocking: closes files.
+    """
+    assert 0 < len(segments) < len(state.segments), (len(segments), len(state.segments))
+    removal = Removal(
+        state.fs, state.path, segments, keep_snapshots_of=keep_snapshots_of, syncs_first=state.has_new_names
+    )
+    state.unfinished_removals.append(removal.first_base_offset)  # first: a checkpoint may be looking from its thread
+    for segment in segments:
+        state.segments.remove(segment)
+        segment.release_files()
+    state.read_positions.clear()
+    return removal
+
+
+def note_removed(state: LogState, removal: Removal) -> None:
+    """Note that a removal's renames are done, on the owner's side: its files are unlinked after the delay."""
+    state.unfinished_removals.remove(removal.first_base_offset)
+    state.deletions.schedule(state.clock.now_ms() + state.config.file_delete_delay_ms, removal.renamed)
+
+
+def _names_of(segments: Sequence[Segment], keep_snapshots_of: Collection[int]) -> list[str]:
+    names = []
+    for segment in segments:
+        names += [segment_file(segment.base_offset, kind) for kind in SEGMENT_SUFFIXES]
+        if segment.base_offset not in keep_snapshots_of:
+            names.append(segment_file(segment.base_offset, SNAPSHOT_SUFFIX))
+    return names
