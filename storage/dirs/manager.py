@@ -25,6 +25,7 @@ from storage.log.deletions import Deletions, unlink_files
 from storage.log.partition_log import PartitionLog, remove_log_files
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import (
+    CLEANER_CHECKPOINT,
     CLUSTER_METADATA_TOPIC,
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
@@ -46,7 +47,7 @@ ConfigFor = Callable[[TopicPartition, bytes | None], LogConfig]
 
 PROGRESS_EVERY_NS = 5_000_000_000
 
-CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class LogManager:
     """All logs of one broker."""
 
     __slots__ = (
+        "_cleaner_offsets",
         "_clock",
         "_dir_of",
         "_fs",
@@ -87,6 +89,8 @@ class LogManager:
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.logs: dict[TopicPartition, PartitionLog] = {}  # current logs; written by load, create and delete
         self._dir_of: dict[TopicPartition, LogDir] = {}
+        # Where compacted logs begin to be dirty, for those of `logs` that were cleaned before.
+        self._cleaner_offsets: dict[TopicPartition, int] = {}
         # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
         self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
         self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
@@ -175,7 +179,7 @@ class LogManager:
     def _load_dir(self, log_dir: LogDir, config_for: ConfigFor) -> None:
         is_clean = log_dir.begin_loading()
         log_dir.remove_stale_tmp_files(CHECKPOINTS)
-        recovery_points, log_starts, high_watermarks = map(log_dir.read_checkpoint, CHECKPOINTS)
+        recovery_points, log_starts, high_watermarks, cleaner_offsets = map(log_dir.read_checkpoint, CHECKPOINTS)
         found = self._find_logs(log_dir)
         log_dir.logs_to_load = len(found)
         reported_ns = self._clock.monotonic_ns()
@@ -205,6 +209,9 @@ class LogManager:
             if listed is None:
                 self.logs[tp] = log
                 self._dir_of[tp] = log_dir
+                # Above the end of a log that lost its tail it would soon cover records that were never cleaned.
+                if (offset := cleaner_offsets.get(tp)) is not None and offset <= log.log_end_offset:
+                    self._cleaner_offsets[tp] = offset
             else:
                 self._rivals.append((tp, log_dir, log))
             log_dir.logs_to_load -= 1
@@ -252,6 +259,7 @@ class LogManager:
             if listed is None or is_current(tp, log.topic_id):
                 listed_dir = self._dir_of.get(tp)
                 self.logs[tp], self._dir_of[tp] = log, log_dir
+                self._cleaner_offsets.pop(tp, None)  # the other log's
                 if listed is None or listed_dir is None:
                     continue
                 log_dir, log = listed_dir, listed
@@ -342,6 +350,7 @@ class LogManager:
         log = self.logs.pop(tp, None)
         if log is None:
             return
+        self._cleaner_offsets.pop(tp, None)
         log_dir = self._dir_of.pop(tp)
         target = self._rename_aside(tp, log, log_dir, marker)
         if delay_ms is not None:
@@ -412,6 +421,19 @@ class LogManager:
             lambda log: log.log_start_offset if log.log_start_offset > log.first_segment_base_offset else None,
         )
 
+    def cleaner_checkpoint(self, tp: TopicPartition) -> int | None:
+        """Return the offset below which a log was cleaned, None when it never was."""
+        return self._cleaner_offsets.get(tp)
+
+    def set_cleaner_checkpoint(self, tp: TopicPartition, offset: int) -> None:
+        """Note how far a log is clean; checkpoint_cleaner_offsets makes it last."""
+        if tp in self.logs:
+            self._cleaner_offsets[tp] = offset
+
+    def checkpoint_cleaner_offsets(self) -> None:
+        """Write how far each log is clean; logs that are gone lose their line. See _checkpoint."""
+        self._checkpoint(CLEANER_CHECKPOINT, lambda log: self._cleaner_offsets.get(log.tp))
+
     def _checkpoint(self, name: str, value: Callable[[PartitionLog], int | None]) -> None:
         """Write one file per online directory.
 
@@ -442,6 +464,7 @@ class LogManager:
         for tp, log in self._logs_in(log_dir):
             log.fail()
             del self.logs[tp], self._dir_of[tp]
+            self._cleaner_offsets.pop(tp, None)
             lost.append(tp)
         log_dir.release()
         return lost
