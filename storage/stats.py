@@ -15,6 +15,7 @@ class StorageStats:
         "flushes",
         "recovered_segments",
         "rolled_segments",
+        "scanned_bytes",
         "truncations",
     )
 
@@ -25,6 +26,25 @@ class StorageStats:
         self.rolled_segments = 0
         self.recovered_segments = 0
         self.cut_bytes = 0  # damaged or torn tails removed by recovery
+        self.scanned_bytes = 0  # read by recovery
         self.truncations = 0
         self.flushes = 0
         self.flush_ns = 0
+
+    def add_loading(self, progress: LoadProgress) -> None:
+        """Count what a thread did that loaded logs, once it is done."""
+        self.recovered_segments += progress.recovered_segments
+        self.scanned_bytes += progress.scanned_bytes
+        self.cut_bytes += progress.cut_bytes
+
+
+class LoadProgress:
+    """How far one thread has come in loading logs; it alone writes, others may read at any time."""
+
+    __slots__ = ("cut_bytes", "recovered_segments", "scanned_bytes", "segments_left")
+
+    def __init__(self) -> None:
+        self.scanned_bytes = 0  # read by recovery
+        self.cut_bytes = 0
+        self.recovered_segments = 0
+        self.segments_left = 0  # to recover, of the log being loaded

@@ -4,14 +4,22 @@ Importing the package looks up its own version in the metadata of every installe
 command line: a tenth of the time a broker may take to start. The extension module alone is all that is needed.
 """
 
-from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from typing import Protocol
 
 _EXTENSION = "_crc32c"
 
 
-def _load() -> Callable[[bytes | bytearray | memoryview], int]:
+class Checksum(Protocol):
+    """The function's shape."""
+
+    def __call__(self, data: bytes | bytearray | memoryview, value: int = 0, /) -> int:
+        """Return the CRC of `data`, or of what had the CRC `value` followed by `data`."""
+        ...
+
+
+def _load() -> Checksum:
     package = find_spec("crc32c")
     found = PathFinder.find_spec(_EXTENSION, package.submodule_search_locations) if package else None
     if found is None or found.loader is None:
@@ -20,7 +28,7 @@ def _load() -> Callable[[bytes | bytearray | memoryview], int]:
         return packaged
     module = module_from_spec(found)
     found.loader.exec_module(module)
-    function: Callable[[bytes | bytearray | memoryview], int] = module.crc32c
+    function: Checksum = module.crc32c
     return function
 
 

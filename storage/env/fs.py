@@ -31,6 +31,10 @@ class File(Protocol):
         """Return up to `size` bytes from `position`; fewer only at the end of the file. Blocking: disk."""
         ...
 
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill `buffer` from `position` and return how many bytes there were; fewer only at the end of the file."""
+        ...
+
     def write_at(self, data: Buffer, position: int) -> None:
         """Write all of `data` at `position` or raise. Blocking: page cache."""
         ...

@@ -7,7 +7,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Sequence
-from os import pread, pwrite, pwritev
+from os import pread, preadv, pwrite, pwritev
 
 from storage.env.fs import Buffer, DirEntry
 
@@ -39,6 +39,15 @@ class PosixFile:
             size -= len(data)
             position += len(data)
         return b"".join(chunks)
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        """Fill `buffer` from `position`; fewer bytes only at the end of the file."""
+        got = preadv(self.fd, (buffer,), position)
+        if got == len(buffer) or not got:
+            return got
+        while got < len(buffer) and (more := preadv(self.fd, (buffer[got:],), position + got)):
+            got += more
+        return got
 
     def write_at(self, data: Buffer, position: int) -> None:
         """Write all of `data` at `position` or raise."""

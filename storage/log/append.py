@@ -36,7 +36,8 @@ from storage.log.transactions import follow_batch, marker_of
 from storage.log.validator import ValidatedBatch, validate
 from storage.producers.entry import BatchMetadata
 from storage.producers.snapshot import take_snapshot
-from storage.segment.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.segment import Segment
 from storage.types import AppendOrigin
 
 NO_TIMESTAMP = -1

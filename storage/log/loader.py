@@ -8,7 +8,11 @@
 6. no segment, or an end below the known start: begin anew at the start;
 7. settle log start and leader epochs;
 8. rebuild the producer state at the end;
-9. settle recovery point and high watermark.
+9. settle recovery point and high watermark;
+10. a segment with an offset that its indexes cannot express is split, whenever it is met, and all begins anew.
+
+Damage below the recovery point is not searched for: it was on disk, and readers check what they get. What these passes
+write is repeated by the next start if they are interrupted; nothing they rely on is overwritten in place.
 
 Foreign files and folders are never touched. Source: Kafka's LogLoader.
 """
@@ -20,15 +24,16 @@ import os.path
 from dataclasses import dataclass
 
 from protocol.records.batch import BatchHeader
-from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.errors import CorruptBatch
 from storage.checkpoints.lines import TMP_SUFFIX
 from storage.env.fs import DirEntry
 from storage.errors import CorruptIndex, CorruptRecord
 from storage.log.offsets import LogOffsets
 from storage.log.producer_rebuild import has_snapshots, rebuild_producers, write_empty_snapshots
+from storage.log.split import split
 from storage.log.state import LogState
 from storage.log.swaps import complete_swaps, remove_leftovers
-from storage.log.transactions import follow_batch, marker_of
+from storage.log.transactions import aborted_txn, replay_batch
 from storage.log.truncation import truncate_fully
 from storage.producers.snapshot import remove_stray_snapshots, take_snapshot
 from storage.segment.names import (
@@ -42,7 +47,14 @@ from storage.segment.names import (
     parse_segment_file,
     segment_file,
 )
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.scan import OffsetOverflow
 from storage.segment.segment import Segment
+from storage.segment.txn_index import AbortedTxn
+from storage.stats import LoadProgress
+
+MAX_EPOCH = (1 << 31) - 1
+"""Above this no batch tells of a new leader epoch."""
 
 logger = logging.getLogger(__name__)
 
@@ -57,8 +69,17 @@ class LoadParameters:
     is_clean: bool = False
 
 
-def load(state: LogState, parameters: LoadParameters) -> None:
+def load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -> None:
     """Bring a log from its files into memory. Raises: OSError, CorruptRecord. Blocking: disk, cpu."""
+    while True:
+        try:
+            return _load(state, parameters, progress)
+        except OffsetOverflow as overflow:  # pass 10; every round leaves one overflow less
+            split(state, overflow)
+            state.forget()
+
+
+def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -> None:
     state.fs.make_dirs(state.path)
     entries = state.fs.list_dir(state.path)
     if any(entry.name.endswith(MARKERS) for entry in entries):
@@ -67,7 +88,7 @@ def load(state: LogState, parameters: LoadParameters) -> None:
         entries = state.fs.list_dir(state.path)
     state.epochs.load()
     unusable = _find_segments(state, entries)  # pass 3
-    is_rebuilt = _recover(state, parameters, unusable)  # passes 4 and 5
+    is_rebuilt = _recover(state, parameters, unusable, progress)  # passes 4 and 5
     log_end_offset = _ensure_a_segment(state, parameters)  # pass 6
     log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
     state.epochs.truncate_from_end(log_end_offset)
@@ -123,28 +144,89 @@ def _has_usable_txn_index(segment: Segment) -> bool:
 # --- passes 4 and 5 ---
 
 
-def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment]) -> bool:
+def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment], progress: LoadProgress) -> bool:
     """Recover what must not be trusted; tell whether the producer state now stands at the log end."""
     segments = list(state.segments)
     suspect = _suspects(state, parameters)
+    progress.segments_left = len(suspect)
     for segment in segments[: len(segments) - len(suspect)]:
         if segment in unusable:
             _rebuild_at(state, parameters, segment.base_offset)
-            _recover_in_turn(state, segment)
+            _recover_in_turn(state, segment, progress)
+            state.unsynced_files += segment.file_paths()  # flushes begin at the recovery point, which is above
         if not parameters.is_clean or segment.has_odd_index_sizes():
             segment.ensure_indexes()
+        _ensure_in_range(state, segment)
         segment.release_files()
     if not segments or (parameters.is_clean and segments[-1] not in unusable):
         if segments and state.config.validate_on_open:
-            _validate_active(state, segments[-1])
+            _validate_active(segments[-1], progress)
         return False
     _rebuild_at(state, parameters, suspect[0].base_offset)
     for segment in suspect:
-        if _recover_in_turn(state, segment):
+        cut = _recover_in_turn(state, segment, progress)
+        progress.segments_left -= 1
+        if cut:
             _remove_after(state, segment)
+            progress.segments_left = 0
             break
     _drop_empty_end(state)
     return True
+
+
+def _suspects(state: LogState, parameters: LoadParameters) -> list[Segment]:
+    """Return the segments at the end of the log that may hold unfinished writes."""
+    segments = list(state.segments)
+    return segments[-1:] if parameters.is_clean else state.segments.starting_with(parameters.recovery_point)
+
+
+def _ensure_in_range(state: LogState, segment: Segment) -> None:
+    """Look at the end of a trusted segment if the next one begins so far above that it may hold what it must not.
+
+    Raises: OffsetOverflow.
+    """
+    following = state.segments.after(segment)
+    if following is None or following.base_offset - segment.base_offset <= MAX_RELATIVE_OFFSET + 1:
+        return
+    try:
+        end_offset = segment.next_offset()
+    except CorruptBatch as error:
+        logger.warning("found a damaged batch path=%s reason=%s", segment.log.path, error)
+        return
+    segment.ensure_in_range(end_offset - 1)
+
+
+def _validate_active(segment: Segment, progress: LoadProgress) -> None:
+    """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
+    found = segment.recover(lambda header, batch: None, progress, known_epoch=MAX_EPOCH)
+    if found.cut_bytes:
+        segment.txn_index.truncate_to(found.next_offset)
+
+
+def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:
+    start = max(parameters.log_start_offset, state.segments.first().base_offset)
+    rebuild_producers(state, log_start_offset=min(start, offset), end_offset=offset)
+
+
+def _recover_in_turn(state: LogState, segment: Segment, progress: LoadProgress) -> int:
+    """Recover a segment with the producer state standing at its base; return how many bytes were cut."""
+    producers, epochs = state.producers, state.epochs
+    producers.map_end_offset = segment.base_offset
+    take_snapshot(state.fs, state.path, producers, sync=False)
+    aborted: list[AbortedTxn] = []
+
+    def follow(header: BatchHeader, batch: memoryview) -> None:
+        if header[2] > epochs.latest_epoch:
+            epochs.assign_recovered(header[2], header[0])
+        completed = replay_batch(producers, header, batch)
+        if completed is not None and completed.is_aborted:
+            aborted.append(aborted_txn(completed))
+
+    found = segment.recover(follow, progress, known_epoch=epochs.latest_epoch)
+    producers.map_end_offset = found.next_offset
+    if segment.txn_index.replace(aborted):
+        state.has_new_names = True
+    return found.cut_bytes
 
 
 def _drop_empty_end(state: LogState) -> None:
@@ -156,48 +238,6 @@ def _drop_empty_end(state: LogState) -> None:
     *_, before, last = [None, None, *state.segments]
     if before is not None and last is not None and not last.log.size and last.base_offset != before.next_offset():
         _remove_after(state, before)
-
-
-def _suspects(state: LogState, parameters: LoadParameters) -> list[Segment]:
-    """Return the segments at the end of the log that may hold unfinished writes."""
-    segments = list(state.segments)
-    return segments[-1:] if parameters.is_clean else state.segments.starting_with(parameters.recovery_point)
-
-
-def _validate_active(state: LogState, segment: Segment) -> None:
-    """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
-    cut = segment.recover(lambda header, batch: None, keeps_txn_index=True)
-    state.stats.recovered_segments += 1
-    state.stats.cut_bytes += cut
-
-
-def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:
-    start = max(parameters.log_start_offset, state.segments.first().base_offset)
-    rebuild_producers(state, log_start_offset=min(start, offset), end_offset=offset)
-
-
-def _recover_in_turn(state: LogState, segment: Segment) -> int:
-    """Recover a segment with the producer state standing at its base; return how many bytes were cut."""
-    producers, epochs = state.producers, state.epochs
-    producers.map_end_offset = segment.base_offset
-    take_snapshot(state.fs, state.path, producers, sync=False)
-
-    def follow(header: BatchHeader, batch: memoryview) -> None:
-        if header.partition_leader_epoch > epochs.latest_epoch:
-            epochs.assign_recovered(header.partition_leader_epoch, header.base_offset)
-        if header.producer_id < 0:
-            producers.map_end_offset = header.next_offset
-            return
-        try:
-            marker = marker_of(header, batch)
-        except InvalidBatch:
-            marker = None  # the CRC held, so it is a control record of a kind we do not know
-        follow_batch(producers, segment, header, marker)
-
-    cut = segment.recover(follow)
-    state.stats.recovered_segments += 1
-    state.stats.cut_bytes += cut
-    return cut
 
 
 def _remove_after(state: LogState, segment: Segment) -> None:
@@ -219,6 +259,7 @@ def _ensure_a_segment(state: LogState, parameters: LoadParameters) -> int:
             log_end_offset = state.segments.active.next_offset()
         except CorruptBatch as error:
             raise CorruptRecord(f"cannot find the end of {state.segments.active.log.path}: {error}") from error
+        state.segments.active.ensure_in_range(log_end_offset - 1)
         if log_end_offset >= start:
             state.segments.active.activate()
             return log_end_offset

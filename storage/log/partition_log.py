@@ -38,7 +38,7 @@ from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
 from storage.segment.names import PARTITION_METADATA
-from storage.stats import StorageStats
+from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -79,21 +79,25 @@ class PartitionLog:
         producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         stats: StorageStats | None = None,
         deletions: Deletions | None = None,
+        progress: LoadProgress | None = None,
     ) -> PartitionLog:
         """Load the log in directory `path`, creating it when there is none.
 
         `deletions` is where files of removed segments wait to be unlinked, by default a queue of the log's own.
+        `progress` is told how far loading has come; whoever gives one adds it to the stats.
 
         Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
         """
         producers = ProducerStateManager(tp, expiration_ms=producer_id_expiration_ms)
         state = LogState(fs, clock, rng, path, tp, config, stats or StorageStats(), producers, deletions or Deletions())
         parameters = LoadParameters(recovery_point, log_start_offset, high_watermark, clean)
+        own_progress = LoadProgress()
         try:
-            load(state, parameters)
+            load(state, parameters, progress or own_progress)
             state.topic_id = _settle_topic_id(state, topic_id)
         except OSError as error:
             raise StorageFailure(f"cannot load {path}: {error}", path) from error
+        state.stats.add_loading(own_progress)
         return cls(state)
 
     # --- what it is ---

@@ -77,6 +77,13 @@ class LogState:
         self.unfinished_removals: list[int] = []  # first bases of detached segments that may still have their names
         self.producers = producers  # written by appends, recovery and truncation
 
+    def forget(self) -> None:
+        """Let go of what was loaded so far, to load anew."""
+        for segment in self.segments:
+            segment.release_files()
+        self.segments = Segments()
+        self.producers.reset(0)
+
     def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:
         """Make a segment object with its own sample of the roll jitter; no file is touched."""
         return Segment(

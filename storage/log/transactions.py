@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import CONTROL_BIT, BatchHeader
 from protocol.records.control import EndTxnMarker, parse_marker
 from protocol.records.errors import InvalidBatch
 from storage.env.fs import Buffer
-from storage.producers.state import ProducerStateManager
+from storage.producers.state import CompletedTxn, ProducerStateManager
 from storage.segment.segment import Segment
 from storage.segment.txn_index import AbortedTxn
 
@@ -16,26 +16,31 @@ def marker_of(header: BatchHeader, batch: Buffer) -> EndTxnMarker | None:
     return parse_marker(batch, 0, header) if header.is_control and header.has_producer_id else None
 
 
+def aborted_txn(completed: CompletedTxn) -> AbortedTxn:
+    """Return the index entry of an aborted transaction."""
+    return AbortedTxn(
+        completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
+    )
+
+
 def follow_batch(
     producers: ProducerStateManager, segment: Segment, header: BatchHeader, marker: EndTxnMarker | None
 ) -> None:
-    """Take up a batch that was just written to, or found in, `segment`; its header carries the stored offsets."""
+    """Take up a batch that was just written to `segment`; its header carries the stored offsets."""
     completed = producers.append(header, marker)
     if completed is not None and completed.is_aborted:
-        segment.txn_index.append(
-            AbortedTxn(
-                completed.producer_id, completed.first_offset, completed.last_offset, completed.last_stable_offset
-            )
-        )
+        segment.txn_index.append(aborted_txn(completed))
 
 
-def replay_batch(producers: ProducerStateManager, header: BatchHeader, batch: Buffer) -> None:
-    """Take up a batch whose transaction, if it ends one, is in the index already."""
-    if not header.has_producer_id:
+def replay_batch(producers: ProducerStateManager, header: BatchHeader, batch: Buffer) -> CompletedTxn | None:
+    """Take up a batch found in the log; return the transaction that it ends."""
+    if header[9] < 0:
         producers.map_end_offset = header.next_offset
-        return
+        return None
+    if not header[5] & CONTROL_BIT:
+        return producers.append(header)
     try:
         marker = marker_of(header, batch)
     except InvalidBatch:
         marker = None  # the CRC held, so it is a control record of a kind we do not know
-    producers.append(header, marker)
+    return producers.append(header, marker)

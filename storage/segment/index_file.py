@@ -47,10 +47,14 @@ class IndexFile:
         self._file.truncate(self.max_entries * self.entry_size)
         self.writable = True
 
-    def reset(self) -> None:
-        """Forget every entry; old bytes must not survive behind later ones."""
-        self._open().truncate(0)
-        self.count = 0
+    def replace(self, entries: bytes | bytearray) -> None:
+        """Make these the only entries; a file that holds exactly them is not written."""
+        file = self._open()
+        if file.size() != len(entries) or file.read_at(len(entries), 0) != entries:
+            file.truncate(0)  # old bytes must not survive behind shorter content
+            if entries:
+                file.write_at(entries, 0)
+        self.count = len(entries) // self.entry_size
         self.writable = False
 
     def is_full(self) -> bool:

@@ -17,6 +17,8 @@ from storage.errors import CorruptIndex
 from storage.segment.index_file import PAGE_ENTRIES, IndexFile
 
 ENTRY = Struct(">ii")
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+"""How far above its segment's base an offset may lie."""
 _INT32 = Struct(">i")
 _POSITION_AT = 4
 _IS_LITTLE_ENDIAN = sys.byteorder == "little"
@@ -106,11 +108,12 @@ class OffsetIndex:
         self.file.keep(self.file.floor_slot(_INT32, 0, offset - 1 - self.base_offset) + 1)
         self._reload_last()
 
-    def reset(self) -> None:
-        """Forget every entry."""
-        self.file.reset()
+    def replace(self, entries: bytes | bytearray) -> None:
+        """Make these the only entries."""
+        self.file.replace(entries)
         self._page = None
-        self.last_offset = self.base_offset
+        relative = ENTRY.unpack_from(entries, len(entries) - ENTRY.size)[0] if entries else 0
+        self.last_offset = self.base_offset + relative
 
     def forget_page(self) -> None:
         """Give the memory of the decoded page back."""

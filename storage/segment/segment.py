@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from config.views import LogConfig
-from protocol.records.batch import BatchHeader
+from protocol.records.batch import NO_LEADER_EPOCH, BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
-from storage.errors import CorruptIndex, StorageFailure
-from storage.segment.log_file import LogFile, has_valid_crc
+from storage.errors import CorruptIndex
+from storage.segment.log_file import LogFile
 from storage.segment.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -27,12 +27,13 @@ from storage.segment.names import (
     segment_file,
 )
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
-from storage.segment.offset_index import OffsetIndex
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from storage.segment.scan import Follow, IndexEntries, OffsetOverflow, Scanned, scan
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
+from storage.stats import LoadProgress
 
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
 MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
 
 logger = logging.getLogger(__name__)
@@ -261,77 +262,57 @@ class Segment:
             following = header.next_offset
         return following
 
+    def ensure_in_range(self, last_offset: int) -> None:
+        """Make sure that the indexes can express the segment's last offset. Raises: OffsetOverflow."""
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            raise OffsetOverflow(self.base_offset, last_offset)
+
     # --- recovery and truncation ---
 
-    def recover(self, on_batch: Callable[[BatchHeader, memoryview], None], *, keeps_txn_index: bool = False) -> int:
-        """Rebuild the indexes from the batches, cut at the first bad byte, and return how many bytes were cut.
+    def recover(self, follow: Follow, progress: LoadProgress, *, known_epoch: int = NO_LEADER_EPOCH) -> Scanned:
+        """Rebuild the indexes from the batches and cut at the first bad byte.
 
-        on_batch sees each good batch in order. It fills the emptied txn index, unless that one is trusted up to the
-        cut. Blocking: reads the whole segment.
+        `follow` sees the good batches that tell of a producer or of an epoch above known_epoch, in order. The txn index
+        is the caller's. Raises: OffsetOverflow, and nothing has changed. Blocking: reads the whole segment.
         """
         self._index_sizes = None
-        self._reset_sparse_indexes()
-        if not keeps_txn_index:
-            self.txn_index.reset()
-        valid = last_indexed = 0
-        last_offset = self.base_offset - 1
-        highest, path = self.base_offset + MAX_RELATIVE_OFFSET, self.log.path
-        try:
-            for position, header, batch in self.log.batches():
-                end_offset = header[0] + header[6]
-                if not has_valid_crc(header, batch) or end_offset <= last_offset:
-                    break
-                last_offset = end_offset
-                if last_offset > highest:
-                    raise StorageFailure(f"offset {last_offset} cannot lie in a segment at {self.base_offset}", path)
-                if header[8] > self.largest_timestamp:
-                    self.largest_timestamp, self.offset_of_largest_timestamp = header[8], last_offset
-                if position - last_indexed > self.index_interval_bytes:
-                    last_indexed = self._index_recovered(position, last_offset, last_indexed)
-                valid = position + len(batch)
-                on_batch(header, batch)
-        except CorruptBatch as error:
-            logger.warning("found a damaged batch path=%s reason=%s", self.log.path, error)
+        entries = IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
+        found = scan(self.log, entries, follow, progress, known_epoch=known_epoch)
         self.bytes_since_index = 0
-        cut = max(self.log.open().size(), self.log.size) - valid
+        cut = max(self.log.open().size(), self.log.size) - found.valid_bytes
         if cut:
-            logger.warning("cutting the tail path=%s valid_bytes=%d cut_bytes=%d", self.log.path, valid, cut)
-            self.log.truncate(valid)
-            self.txn_index.truncate_to(last_offset + 1)
-        self.write_final_time_entry()
-        self.offset_index.file.trim()
-        self.time_index.file.trim()
-        return cut
+            logger.warning(
+                "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
+                *(self.log.path, found.valid_bytes, cut, found.damage or "unused space"),
+            )
+            self.log.truncate(found.valid_bytes)
+        self._take_entries(entries)
+        progress.recovered_segments += 1
+        progress.cut_bytes += cut
+        return found._replace(cut_bytes=cut)
 
     def rebuild_indexes(self) -> None:
-        """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone."""
+        """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone.
+
+        Raises: OffsetOverflow.
+        """
         self._index_sizes = None
-        self._reset_sparse_indexes()
-        last_indexed = 0
+        entries = IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
         try:
             for position, header in self.log.headers():
-                if header.max_timestamp > self.largest_timestamp:
-                    self.largest_timestamp = header.max_timestamp
-                    self.offset_of_largest_timestamp = header.last_offset
-                if position - last_indexed > self.index_interval_bytes:
-                    last_indexed = self._index_recovered(position, header.last_offset, last_indexed)
-        except (CorruptBatch, CorruptIndex) as error:
+                entries.take(position, header.last_offset, header.max_timestamp)
+        except CorruptBatch as error:
             logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
-        self.write_final_time_entry()
+        self._take_entries(entries)
+        self.offset_index.file.sync()  # no flush will come by here
+        self.time_index.file.sync()
         if self.is_active:
             self.activate()
 
-    def _index_recovered(self, position: int, last_offset: int, last_indexed: int) -> int:
-        if self.offset_index.file.is_full():
-            return last_indexed
-        self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp)
-        return position
-
-    def _reset_sparse_indexes(self) -> None:
-        self.offset_index.reset()
-        self.time_index.reset()
-        self.largest_timestamp, self.offset_of_largest_timestamp = NO_TIMESTAMP, self.base_offset
+    def _take_entries(self, entries: IndexEntries) -> None:
+        entries.write()
+        self.largest_timestamp = entries.largest_timestamp
+        self.offset_of_largest_timestamp = entries.offset_of_largest
 
     def truncate_to(self, offset: int) -> None:
         """Cut from the first batch with last offset >= offset on; a batch that spans the offset goes whole."""

@@ -71,10 +71,11 @@ class TimeIndex:
         self.file.keep(self.file.floor_slot(_INT32, _OFFSET_AT, offset - 1 - self.base_offset) + 1)
         self._reload_last()
 
-    def reset(self) -> None:
-        """Forget every entry."""
-        self.file.reset()
-        self.last_timestamp, self.last_offset = NO_TIMESTAMP, self.base_offset
+    def replace(self, entries: bytes | bytearray) -> None:
+        """Make these the only entries."""
+        self.file.replace(entries)
+        timestamp, relative = ENTRY.unpack_from(entries, len(entries) - ENTRY.size) if entries else (NO_TIMESTAMP, 0)
+        self.last_timestamp, self.last_offset = timestamp, self.base_offset + relative
 
     def _reload_last(self) -> None:
         count = self.file.count

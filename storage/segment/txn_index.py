@@ -6,11 +6,13 @@ Entry: version i16 = 0, producer id i64, first offset i64, last offset i64 (of t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
 from storage.env.fs import File, FileSystem
 from storage.errors import CorruptIndex
+from storage.segment.names import CLEANED_SUFFIX
 
 ENTRY = Struct(">hqqqq")
 VERSION = 0
@@ -23,6 +25,11 @@ class AbortedTxn(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+
+def encode(transactions: Iterable[AbortedTxn]) -> bytes:
+    """Return the content of an index of these transactions."""
+    return b"".join(ENTRY.pack(VERSION, *txn) for txn in transactions)
 
 
 class TxnIndex:
@@ -58,7 +65,7 @@ class TxnIndex:
         """Return every entry. Raises: CorruptIndex on an unknown version."""
         if self.size == 0:
             return []
-        data = self._open(create=False).read_at(self.size, 0)
+        data = self.content()
         whole = len(data) - len(data) % ENTRY.size
         transactions = []
         for version, *fields in ENTRY.iter_unpack(data[:whole]):
@@ -66,6 +73,10 @@ class TxnIndex:
                 raise CorruptIndex(self.path, f"entry version {version}")
             transactions.append(AbortedTxn(*fields))
         return transactions
+
+    def content(self) -> bytes:
+        """Return the bytes of the file."""
+        return self._open(create=False).read_at(self.size, 0) if self.size else b""
 
     def collect(self, start_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
         """Return the entries that touch [start_offset, upper_bound) and whether later segments cannot add any."""
@@ -88,11 +99,19 @@ class TxnIndex:
             self._open(create=False).truncate(kept)
             self.size = kept
 
-    def reset(self) -> None:
-        """Forget every entry."""
-        if self.size:
-            self._open(create=False).truncate(0)
-            self.size = 0
+    def replace(self, transactions: Iterable[AbortedTxn]) -> bool:
+        """Make these the only entries, atomically and durably but for the name; tell whether a new file was needed.
+
+        Written in place, an index that was found unusable would look usable, and be short, after a crash on the way.
+        """
+        data = encode(transactions)
+        if self.content() == data:
+            return False
+        self.close()
+        self._fs.write_file(self.path + CLEANED_SUFFIX, data)
+        self._fs.rename(self.path + CLEANED_SUFFIX, self.path)
+        self.size = len(data)
+        return True
 
     def file(self) -> File | None:
         """Return the open file, if any, for a flush that runs elsewhere."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import fetch, footprint, produce
+from tests.bench import fetch, footprint, produce, recovery
 from tests.bench.load import HEADING, cores, scratch
 
-PARTS = {"footprint": footprint.run, "produce": produce.run, "fetch": fetch.run}
+PARTS = {"footprint": footprint.run, "produce": produce.run, "fetch": fetch.run, "recovery": recovery.run}
 
 
 def main() -> int:

@@ -61,6 +61,10 @@ class CrashFile:
         self._owner.ensure_alive()
         return self._file.read_at(size, position)
 
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        self._owner.ensure_alive()
+        return self._file.read_into(buffer, position)
+
     def write_at(self, data: Buffer, position: int) -> None:
         content = bytes(data)
         self._owner.step(lambda: self._inode.pending.append(("write", position, content)))

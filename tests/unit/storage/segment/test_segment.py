@@ -6,6 +6,7 @@ from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.segment.segment import Segment
 from storage.segment.segments import MAX_OPEN_SEALED, Segments
+from storage.stats import LoadProgress
 
 
 def batch_at(offset: int, count: int = 1, timestamp: int = 1000, value: bytes = b"v" * 20) -> bytes:
@@ -108,8 +109,12 @@ def test_recovery_cuts_at_the_first_bad_byte(fs, tmp_path, damage):
         fs, str(tmp_path), 0, LogConfig(index_interval_bytes=300), created_ms=0, jitter_ms=0, log_size=len(data)
     )
     seen = []
-    assert again.recover(lambda header, batch: seen.append(header.base_offset)) > 0
-    assert seen == list(range(expected))
+    progress = LoadProgress()
+    found = again.recover(lambda header, batch: seen.append(header.base_offset), progress)
+    assert found.valid_bytes == expected * size
+    assert found.next_offset == expected
+    assert found.cut_bytes == len(data) - expected * size == progress.cut_bytes
+    assert seen == [0], "only the first batch tells of a new epoch"
     assert path.stat().st_size == expected * size
     index_size = os.path.getsize(again.offset_index.file.path)
     assert index_size == again.offset_index.file.count * 8 > 0
