@@ -147,3 +147,11 @@ class TransactionCoordinatorFenced(ProducerRefused):
 
 class LogClosed(StorageError):
     """The log was closed or deleted; nothing can be read from or written to it."""
+
+
+class Uncleanable(StorageError):
+    """A log cannot be compacted as it is; its data stays, and trying again changes nothing."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -10,10 +10,13 @@ import os.path
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from config.views import LogConfig
+from config.views import CleanerConfig, LogConfig
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
+from storage.compaction.plan import Dirtiness, dirtiness, task_for
+from storage.compaction.swap import Swap, install
+from storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
 from storage.env.clock import Clock, Rng
 from storage.env.fs import Buffer, FileSystem
 from storage.errors import (
@@ -301,6 +304,33 @@ class PartitionLog:
         """Seal the active segment and start a new one at the log end; nothing happens to an empty one."""
         if self._state.segments.active.log.size:
             self._guarded(lambda: roll(self._state, self._offsets.log_end_offset))
+
+    # --- compaction ---
+
+    def dirtiness(self, checkpoint: int | None, now_ms: int) -> Dirtiness:
+        """Measure what a cleaning would find, given the offset up to which the log is clean; see plan.dirtiness."""
+        return self._guarded(lambda: dirtiness(self._state, checkpoint, now_ms))
+
+    def cleaning_task(self, one: Dirtiness, *, now_ms: int, cleaner: CleanerConfig) -> CleaningTask | None:
+        """Write down what a cleaning needs to know, None when there is nothing to clean."""
+        return None if self._is_closed else task_for(self._state, one, now_ms=now_ms, cleaner=cleaner)
+
+    def begin_swap(self, group: CleanedGroup, cut_count: int) -> Swap | None:
+        """Begin to install a cleaned group, None when its sources are no longer in the log; the steps are in Swap.
+
+        `cut_count` is that of the task. Without a swap the caller removes the files of the group (remove_cleaned).
+        """
+        swap = Swap(self._state, group, cut_count)
+        return swap if not self._is_closed and swap.is_valid() else None
+
+    def install_cleaned(self, result: CleaningResult) -> bool:
+        """Install every group of a finished pass here and now; tell whether all of them still fitted.
+
+        Raises: StorageFailure. Blocking: disk.
+        """
+        if self._is_closed:
+            return False
+        return all([install(self._state, group, result.cut_count) for group in result.groups])
 
     # --- durability and end of life ---
 

@@ -27,6 +27,7 @@ class LogState:
     __slots__ = (
         "clock",
         "config",
+        "cut_count",
         "deletions",
         "epochs",
         "fs",
@@ -69,6 +70,7 @@ class LogState:
         self.has_new_names = False  # files were created or renamed since the directory was last synced
         self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
+        self.cut_count = 0  # truncations, after which an offset may stand for another record
         self.segments = Segments()  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only

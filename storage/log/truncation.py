@@ -43,6 +43,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     offsets.set_last_stable(state.producers.first_unstable_offset)
     state.has_new_names = True
     state.stats.truncations += 1
+    state.cut_count += 1
     logger.info("truncated topic=%s partition=%d offset=%d", *state.tp, offset)
     return True
 
@@ -62,3 +63,4 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     state.producers.reset(offset)
     state.has_new_names = True
     state.stats.truncations += 1
+    state.cut_count += 1

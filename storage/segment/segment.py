@@ -369,6 +369,11 @@ class Segment:
         self.marker = marker
         self._repath()
 
+    def adopt_marker(self, marker: str) -> None:
+        """Take over files that carry `marker` already."""
+        self.marker = marker
+        self._repath()
+
     def move_to_directory(self, directory: str) -> None:
         """Follow a rename of the partition's directory; open descriptors stay as they are."""
         self.directory = directory

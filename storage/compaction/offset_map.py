@@ -1,0 +1,82 @@
+"""The offset map: hash of a key → the last offset that has it, in a fixed amount of memory.
+
+A slot is 24 bytes, MD5 of the key and offset; equal hashes count as equal keys. Collisions probe: first at the other
+four-byte words of the hash, so that a full table still answers in about ten probes, then at one slot after the other.
+The table is anonymous memory, so pages that no key hashes to cost nothing. Source: Kafka's SkimpyOffsetMap.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from functools import partial
+from struct import Struct
+
+SLOT_BYTES = 24
+NOT_FOUND = -1
+
+_SLOT = Struct("16sq")
+_FIRST_PROBE = Struct(">I")
+_EMPTY = bytes(16)
+_HASH_PROBES = 13  # four-byte words of a sixteen-byte hash
+
+_md5 = partial(hashlib.md5, usedforsecurity=False)
+_read_slot = _SLOT.unpack_from
+_write_slot = _SLOT.pack_into
+_first_probe = _FIRST_PROBE.unpack_from
+
+
+class OffsetMap:
+    """Put and get by key. `latest_offset` is the last offset the map speaks for; -1 in the beginning."""
+
+    __slots__ = ("_table", "entries", "latest_offset", "slots")
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.slots = memory_bytes // SLOT_BYTES
+        assert self.slots > 0, memory_bytes
+        self._table = mmap.mmap(-1, self.slots * SLOT_BYTES)
+        self.entries = 0  # written by put
+        self.latest_offset = NOT_FOUND  # written by whoever fills the map
+
+    def put(self, key: bytes, offset: int) -> None:
+        """Note that `offset` is the last one of a key. The caller keeps entries below slots."""
+        digest = _md5(key).digest()
+        position = _first_probe(digest)[0] % self.slots * SLOT_BYTES
+        known = _read_slot(self._table, position)[0]
+        if known != digest:
+            if known != _EMPTY:
+                position, known = self._probe(digest)
+            if known == _EMPTY:
+                assert self.entries < self.slots, "the offset map is full"
+                self.entries += 1
+        _write_slot(self._table, position, digest, offset)
+
+    def get(self, key: bytes) -> int:
+        """Return the last offset of a key, -1 when it is unknown."""
+        digest = _md5(key).digest()
+        known, offset = _read_slot(self._table, _first_probe(digest)[0] % self.slots * SLOT_BYTES)
+        if known == digest:
+            found: int = offset
+            return found
+        if known == _EMPTY:
+            return NOT_FOUND
+        position, known = self._probe(digest)
+        return _read_slot(self._table, position)[1] if known == digest else NOT_FOUND
+
+    def _probe(self, digest: bytes) -> tuple[int, bytes]:
+        """Return (position, its hash) of the slot that holds the hash or may take it.
+
+        When every slot holds another hash, the last one probed.
+        """
+        slot, known = 0, _EMPTY
+        for attempt in range(_HASH_PROBES + self.slots):
+            slot = _first_probe(digest, attempt)[0] if attempt < _HASH_PROBES else slot + 1
+            slot %= self.slots
+            known = _read_slot(self._table, slot * SLOT_BYTES)[0]
+            if known in (digest, _EMPTY):
+                break
+        return slot * SLOT_BYTES, known
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._table.close()

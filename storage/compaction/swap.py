@@ -1,0 +1,141 @@
+"""Installing what a cleaning wrote: the swap protocol's live half (the recovery half is storage/log/swaps.py).
+
+The steps, where each runs, and what a stop right after it leads to:
+
+1. stage (disk): `.cleaned` becomes `.swap`, the highest base first. A stop in between leaves a `.cleaned` at or below
+   every `.swap` of the group, and loading removes them all: the old segments stand;
+2. switch (owner): the map forgets the old segments and knows the new ones, under their `.swap` names. From here on a
+   stop leads to the new ones: loading removes what they replace and completes the renames;
+3. retire (disk): the old files get `.deleted`, with the producer snapshots of bases that no segment has any more;
+4. settle (owner): `.swap` becomes the plain name, the lowest base first and the `.log` before its indexes, since loading
+   removes everything with a plain name that lies in the range of a `.swap` `.log`. The unlink of the old files is
+   scheduled;
+5. sync (disk): the names are durable, and only now may the cleaner's checkpoint cover the group.
+
+Groups are installed in ascending order, one after the other, and no `.cleaned` of an earlier pass lies about: above it
+loading would mistake a complete `.swap` for half of one. Nothing else may detach or rename segments of the log
+meanwhile.
+Source: Kafka's LocalLog.replaceSegments.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from storage.compaction.task import CleanedGroup
+from storage.errors import StorageFailure
+from storage.log.removal import Removal, detach, note_removed
+from storage.log.state import LogState
+from storage.segment.names import CLEANED_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX, segment_file
+from storage.segment.segment import Segment
+
+
+class Swap:
+    """One group on its way into the log. Steps are called in the order above, each once."""
+
+    __slots__ = ("_cut_count", "_directory", "_group", "_installed", "_removal", "_state")
+
+    def __init__(self, state: LogState, group: CleanedGroup, cut_count: int) -> None:
+        self._state = state
+        self._group = group
+        self._cut_count = cut_count
+        self._directory = state.path
+        self._removal: Removal | None = None  # set by switch
+        self._installed: list[Segment] = []  # set by switch
+
+    def is_valid(self) -> bool:
+        """Tell whether the sources are still segments of the log; on the owner's side."""
+        return self._sources() is not None
+
+    def _sources(self) -> list[Segment] | None:
+        state = self._state
+        if state.cut_count != self._cut_count or state.path != self._directory:
+            return None
+        found = []
+        for base_offset, log_bytes in self._group.sources:
+            segment = state.segments.floor(base_offset)
+            if segment is None or segment.base_offset != base_offset or segment.log.size != log_bytes:
+                return None
+            if segment is state.segments.active:
+                return None
+            found.append(segment)
+        return found
+
+    def stage(self) -> None:
+        """Step 1. Raises: StorageFailure. Blocking: disk; any thread."""
+        try:
+            for segment in reversed(self._group.segments):
+                for kind in SEGMENT_SUFFIXES:
+                    if kind is not SEGMENT_SUFFIXES[-1] or segment.txn_index_bytes:
+                        source = self._path(segment.base_offset, kind, CLEANED_SUFFIX)
+                        self._state.fs.rename(source, self._path(segment.base_offset, kind, SWAP_SUFFIX))
+        except OSError as error:
+            raise StorageFailure(f"cannot install cleaned segments: {error}", self._directory) from error
+
+    def switch(self) -> bool:
+        """Step 2; False when the log was cut or lost the sources meanwhile: then only `abandon` may follow."""
+        sources = self._sources()
+        if sources is None:
+            return False
+        state = self._state
+        bases = {segment.base_offset for segment in self._group.segments}
+        self._removal = detach(state, sources, keep_snapshots_of=bases)
+        for cleaned in self._group.segments:
+            segment = state.new_segment(cleaned.base_offset, cleaned.log_bytes)
+            segment.set_index_sizes(cleaned.index_bytes, cleaned.time_index_bytes, cleaned.txn_index_bytes)
+            segment.adopt_marker(SWAP_SUFFIX)
+            state.segments.add(segment)
+            self._installed.append(segment)
+        return True
+
+    def retire(self) -> None:
+        """Step 3. Raises: StorageFailure. Blocking: disk; any thread."""
+        assert self._removal is not None, "switch comes first"
+        self._removal.rename()
+
+    def settle(self) -> None:
+        """Step 4. Raises: StorageFailure. Blocking: a rename a file."""
+        assert self._removal is not None, "switch comes first"
+        try:
+            for segment in self._installed:
+                segment.rename("")
+        except OSError as error:
+            raise StorageFailure(f"cannot install cleaned segments: {error}", self._directory) from error
+        note_removed(self._state, self._removal)
+
+    def sync(self) -> None:
+        """Step 5. Raises: StorageFailure. Blocking: disk; any thread."""
+        try:
+            self._state.fs.sync_dir(self._directory)
+        except OSError as error:
+            raise StorageFailure(f"cannot install cleaned segments: {error}", self._directory) from error
+
+    def abandon(self) -> None:
+        """Remove the files of a group that is not installed. Raises: StorageFailure. Blocking: disk; any thread."""
+        try:
+            for segment in self._group.segments:
+                for kind in SEGMENT_SUFFIXES:
+                    for marker in (CLEANED_SUFFIX, SWAP_SUFFIX):
+                        self._state.fs.unlink(self._path(segment.base_offset, kind, marker))
+        except OSError as error:
+            raise StorageFailure(f"cannot remove cleaned segments: {error}", self._directory) from error
+
+    def _path(self, base_offset: int, kind: str, marker: str) -> str:
+        return os.path.join(self._directory, segment_file(base_offset, kind, marker))
+
+
+def install(state: LogState, group: CleanedGroup, cut_count: int) -> bool:
+    """Run all steps here and now; False when the group came too late and was removed.
+
+    Raises: StorageFailure. Blocking: disk.
+    """
+    swap = Swap(state, group, cut_count)
+    if not swap.is_valid():
+        swap.abandon()
+        return False
+    swap.stage()
+    swap.switch()
+    swap.retire()
+    swap.settle()
+    swap.sync()
+    return True
