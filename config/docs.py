@@ -32,15 +32,12 @@ A key marked *accepted* is understood and checked, and described to clients, but
 WITHOUT_EFFECT_YET = {
     "topic": frozenset(
         {
-            "delete.retention.ms",
             "delivery.max.delay.ms",
             "delivery.mode",
             "delivery.schedule.monotonic",
             "flush.ms",
             "local.retention.bytes",
             "local.retention.ms",
-            "min.cleanable.dirty.ratio",
-            "min.compaction.lag.ms",
             "remote.log.copy.disable",
             "remote.log.delete.on.disable",
             "remote.storage.enable",
@@ -54,12 +51,7 @@ WITHOUT_EFFECT_YET = {
             "controlled.shutdown.enable",
             "inter.broker.listener.name",
             "log.cleaner.backoff.ms",
-            "log.cleaner.dedupe.buffer.size",
             "log.cleaner.enable",
-            "log.cleaner.io.buffer.load.factor",
-            "log.cleaner.io.buffer.size",
-            "log.cleaner.io.max.bytes.per.second",
-            "log.cleaner.threads",
             "log.dir.failure.timeout.ms",
             "log.flush.scheduler.interval.ms",
             "log.retention.check.interval.ms",
