@@ -10,6 +10,8 @@ class StorageStats:
         "appended_batches",
         "appended_bytes",
         "cut_bytes",
+        "deleted_bytes",
+        "deleted_segments",
         "duplicate_batches",
         "flush_ns",
         "flushes",
@@ -28,6 +30,8 @@ class StorageStats:
         self.cut_bytes = 0  # damaged or torn tails removed by recovery
         self.scanned_bytes = 0  # read by recovery
         self.truncations = 0
+        self.deleted_segments: dict[str, int] = {}  # by the reason of retention
+        self.deleted_bytes: dict[str, int] = {}
         self.flushes = 0
         self.flush_ns = 0
 
@@ -36,6 +40,11 @@ class StorageStats:
         self.recovered_segments += progress.recovered_segments
         self.scanned_bytes += progress.scanned_bytes
         self.cut_bytes += progress.cut_bytes
+
+    def note_deleted(self, reason: str, size_bytes: int) -> None:
+        """Count a segment that retention let go."""
+        self.deleted_segments[reason] = self.deleted_segments.get(reason, 0) + 1
+        self.deleted_bytes[reason] = self.deleted_bytes.get(reason, 0) + size_bytes
 
 
 class LoadProgress:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class LeaderEpochCache:
     """The epochs in which batches of this log were written."""
 
-    __slots__ = ("_directory", "_entries", "_fs", "is_unsaved", "latest_epoch")
+    __slots__ = ("_directory", "_entries", "_fs", "_has_early_entries", "is_unsaved", "latest_epoch")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
@@ -33,6 +33,7 @@ class LeaderEpochCache:
         self._entries: list[tuple[int, int]] = []  # (epoch, start offset)
         self.latest_epoch = NO_EPOCH  # of the last entry; read on each append
         self.is_unsaved = False  # the file lacks an assignment
+        self._has_early_entries = False  # the file still tells of epochs below the log start
 
     def load(self) -> None:
         """Read the file; a damaged one counts as empty, since recovery and appends fill the cache again."""
@@ -66,7 +67,11 @@ class LeaderEpochCache:
     def save(self) -> None:
         """Write the file; the caller syncs the directory before it relies on the rename. Blocking: disk."""
         write_leader_epochs(self._fs, self._path(), self._entries)
-        self.is_unsaved = False
+        self.is_unsaved = self._has_early_entries = False
+
+    def is_worth_saving(self, log_end_offset: int) -> bool:
+        """Tell whether a stop should write the file; an epoch without batches alone is no reason."""
+        return self._has_early_entries or (self.is_unsaved and self._entries[-1][1] < log_end_offset)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (epoch found, its end offset): what a follower with `epoch` as its latest may keep."""
@@ -101,11 +106,16 @@ class LeaderEpochCache:
         self._replace_lazily(kept)
 
     def truncate_from_start(self, offset: int) -> None:
-        """Drop the entries that end at or before `offset`; the one that covers it now starts there."""
+        """Drop the entries that end at or before `offset`; the one that covers it now starts there.
+
+        The file follows with the next save: loading trims what it reads, and a log start moves often.
+        """
         entries = self._entries
         covering = max((slot for slot, entry in enumerate(entries) if entry[1] <= offset), default=-1)
         if covering >= 0:
-            self._replace_lazily([(entries[covering][0], offset), *entries[covering + 1 :]])
+            kept = [(entries[covering][0], offset), *entries[covering + 1 :]]
+            self._has_early_entries = self._has_early_entries or kept != entries
+            self._replace(kept)
 
     def clear(self) -> None:
         """Forget everything, as an appended legacy batch or a new start demands."""
@@ -119,7 +129,7 @@ class LeaderEpochCache:
         if entries != self._entries:
             self._replace(entries)
             write_leader_epochs(self._fs, self._path(), entries, sync=False)
-            self.is_unsaved = False
+            self.is_unsaved = self._has_early_entries = False
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries

@@ -33,9 +33,9 @@ from storage.log.deletions import Deletions
 from storage.log.flush import FlushPlan, flush_now, note_flush_failed, note_flushed, plan_flush
 from storage.log.loader import LoadParameters, load
 from storage.log.reader import FetchSlice, LogReader, TimestampOffset
-from storage.log.removal import Removal, note_removed
+from storage.log.removal import Removal, note_removed, retain
 from storage.log.state import LogState
-from storage.log.truncation import truncate_fully, truncate_to
+from storage.log.truncation import advance_log_start, truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
@@ -280,11 +280,17 @@ class PartitionLog:
         """Move the log start forward; tell whether it moved. Raises: OffsetOutOfRange above the high watermark."""
         if offset > self._offsets.high_watermark:
             raise OffsetOutOfRange(offset, self._offsets.log_start_offset, self._offsets.high_watermark)
-        if not self._offsets.advance_log_start(offset):
-            return False
-        self._state.producers.on_log_start_incremented(offset)
-        self._guarded(lambda: self._state.epochs.truncate_from_start(offset))
-        return True
+        return advance_log_start(self._state, offset)
+
+    def retain(self, now_ms: int) -> Removal | None:
+        """Let the oldest segments go that have no reason to stay; None when all have one, or the log is closed.
+
+        A removal may not be all: whoever gets one renames its files (in any thread), calls `removed`, and asks again.
+        Raises: StorageFailure, CorruptRecord. Blocking: ends of index files; a roll when everything goes.
+        """
+        if self._is_closed:
+            return None
+        return self._guarded(lambda: retain(self._state, now_ms))
 
     def removed(self, removal: Removal) -> None:
         """Note that the renames of a removal are done; its files are unlinked after file.delete.delay.ms."""
@@ -367,7 +373,7 @@ class PartitionLog:
         state = self._state
         active = state.segments.active
         active.write_final_time_entry()
-        if state.epochs.is_unsaved and state.epochs.entries()[-1][1] < state.offsets.log_end_offset:
+        if state.epochs.is_worth_saving(state.offsets.log_end_offset):
             state.epochs.save()
             state.has_new_names = True
         flush_now(state)

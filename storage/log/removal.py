@@ -11,19 +11,26 @@ The order, with what each step prevents:
 4. the directory is synced: only now may the log-start checkpoint forget a start that lay in a removed segment;
 5. the unlink is scheduled.
 
-Nobody may make a file under the name of a detached one before step 4. Source: Kafka's LocalLog.removeAndDeleteSegments.
+Nobody may make a file under the name of a detached one before step 4. Source: Kafka's LocalLog.removeAndDeleteSegments,
+UnifiedLog.deleteOldSegments.
 """
 
 from __future__ import annotations
 
+import logging
 import os.path
 from collections.abc import Collection, Sequence
 
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
+from storage.log.append import roll
+from storage.log.retention import Decision, Ends, deletable
 from storage.log.state import LogState
+from storage.log.truncation import advance_log_start
 from storage.segment.names import DELETED_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, segment_file
 from storage.segment.segment import Segment
+
+logger = logging.getLogger(__name__)
 
 
 class Removal:
@@ -81,6 +88,51 @@ class Removal:
         except FileNotFoundError:
             return
         self.renamed.append(target)
+
+
+def retain(state: LogState, now_ms: int) -> Removal | None:
+    """Detach the oldest segments that retention lets go, and move the log start to what is left.
+
+    Shape: at most a fixed number of segments, so whoever gets a removal asks again. The log start moves first, so that
+    no read looks for what is gone. Raises: OSError, CorruptBatch. Blocking: ends of index files; a roll when all go.
+    """
+    offsets, segments = state.offsets, state.segments
+    ends = Ends(offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset)
+    decision = deletable(segments.ascending(), ends, state.config, size_bytes=segments.size_bytes(), now_ms=now_ms)
+    _note_future(state, decision, now_ms)
+    count = len(decision.reasons)
+    if not count:
+        return None
+    leaving = segments.ascending()[:count]
+    if decision.needs_roll:
+        roll(state, offsets.log_end_offset)
+    advance_log_start(state, segments.ascending()[count].base_offset)
+    for segment, reason in zip(leaving, decision.reasons, strict=True):
+        state.stats.note_deleted(reason.value, segment.size)
+    logger.info(
+        "segments expired partition=%s count=%d reasons=%s log_start=%d",
+        state.tp,
+        count,
+        ",".join(dict.fromkeys(reason.value for reason in decision.reasons)),
+        offsets.log_start_offset,
+    )
+    return detach(state, leaving)
+
+
+def _note_future(state: LogState, decision: Decision, now_ms: int) -> None:
+    """Say once of a segment that a timestamp ahead of the clock keeps it, and all after it, from expiring."""
+    if decision.future_timestamp is None:
+        return
+    base_offset = state.segments.ascending()[len(decision.reasons)].base_offset
+    if state.noted_future_base != base_offset:
+        state.noted_future_base = base_offset
+        logger.warning(
+            "a timestamp ahead of the clock keeps segments from expiring partition=%s segment=%d timestamp=%d now=%d",
+            state.tp,
+            base_offset,
+            decision.future_timestamp,
+            now_ms,
+        )
 
 
 def detach(state: LogState, segments: Sequence[Segment], *, keep_snapshots_of: Collection[int] = ()) -> Removal:

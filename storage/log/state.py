@@ -33,6 +33,7 @@ class LogState:
         "fs",
         "has_new_names",
         "last_flush_ms",
+        "noted_future_base",
         "offsets",
         "path",
         "producers",
@@ -76,6 +77,7 @@ class LogState:
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
         # Where the first batch that ends at or above an offset starts; written by the reader, cleared with removals.
         self.read_positions: dict[int, tuple[Segment, int]] = {}
+        self.noted_future_base = -1  # the segment whose future timestamps retention has reported
         self.unfinished_removals: list[int] = []  # first bases of detached segments that may still have their names
         self.producers = producers  # written by appends, recovery and truncation
 

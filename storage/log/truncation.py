@@ -48,6 +48,18 @@ def truncate_to(state: LogState, offset: int) -> bool:
     return True
 
 
+def advance_log_start(state: LogState, offset: int) -> bool:
+    """Move the log start forward, at most to the high watermark; tell whether it moved. Nothing is written.
+
+    A restart finds the start again in the segment names, or in the checkpoint when it lies within a segment.
+    """
+    if not state.offsets.advance_log_start(offset):
+        return False
+    state.producers.on_log_start_incremented(offset)
+    state.epochs.truncate_from_start(offset)
+    return True
+
+
 def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = None) -> None:
     """Remove everything and leave one empty segment at `offset`. Raises: OSError. Blocking: disk."""
     for segment in state.segments:

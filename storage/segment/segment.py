@@ -232,6 +232,11 @@ class Segment:
         first = self.first_timestamp()
         return incoming_timestamp - first if first >= 0 else now_ms - self.created_ms
 
+    def retention_timestamp(self) -> int:
+        """Return the time from which the segment ages: its largest timestamp, else when the `.log` was last written."""
+        self.ensure_indexes()
+        return self.largest_timestamp if self.largest_timestamp >= 0 else self._fs.mtime_ms(self.log.path)
+
     # --- locate ---
 
     def locate(self, offset: int) -> int | None:

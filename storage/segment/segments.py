@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from storage.segment.segment import Segment
 
@@ -55,6 +55,10 @@ class Segments:
     def overlapping(self, start: int, end: int) -> list[Segment]:
         """Return the segments that may hold offsets of [start, end), the floor of `start` first."""
         return [segment for segment in self.starting_with(start) if segment.base_offset < end]
+
+    def ascending(self) -> Sequence[Segment]:
+        """Return all of them, the oldest first, as they are: whoever changes the map meanwhile takes a slice."""
+        return self._segments
 
     def first(self) -> Segment:
         """Return the oldest segment."""

@@ -50,10 +50,25 @@ def test_truncations(cache, fs, tmp_path):
     assert cache.entries() == [(0, 0), (3, 5)]
     cache.truncate_from_start(6)
     assert cache.entries() == [(3, 6)]
+    assert cache.latest_epoch == 3
+
+
+def test_the_file_follows_a_new_log_start_when_it_is_saved_next(cache, fs, tmp_path):
+    for epoch, start in ((0, 0), (3, 5)):
+        cache.assign(epoch, start)
+    cache.save()
+    assert not cache.is_worth_saving(8)
+    cache.truncate_from_start(0)
+    assert not cache.is_worth_saving(8)
+    cache.truncate_from_start(6)
     again = LeaderEpochCache(fs, str(tmp_path))
     again.load()
+    assert again.entries() == [(0, 0), (3, 5)]
+    assert cache.is_worth_saving(8)
+    cache.save()
+    again.load()
     assert again.entries() == [(3, 6)]
-    assert again.latest_epoch == 3
+    assert not cache.is_worth_saving(8)
 
 
 def test_a_damaged_file_counts_as_empty(fs, tmp_path):
