@@ -14,6 +14,8 @@ from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from storage.dirs.log_dir import LogDir
 from storage.log.partition_log import PartitionLog
+from storage.log.retention import Reason
+from storage.stats import StorageStats
 
 
 class Watched(NamedTuple):
@@ -24,6 +26,7 @@ class Watched(NamedTuple):
     partitions: PartitionManager
     sessions: FetchSessions
     log_dirs: Sequence[LogDir]
+    storage: StorageStats
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -36,7 +39,10 @@ def broker_state(phase: str) -> int:
 
 
 def broker_sources(
-    watched: Watched, groups_by_state: Callable[[], Mapping[str, int]], recovery_seconds: Callable[[], float]
+    watched: Watched,
+    groups_by_state: Callable[[], Mapping[str, int]],
+    recovery_seconds: Callable[[], float],
+    retention_seconds: Callable[[], float],
 ) -> Iterator[Source]:
     """Yield a source for every row that does not count requests."""
     partitions, sessions, connections = watched.partitions, watched.sessions, watched.connections
@@ -50,6 +56,9 @@ def broker_sources(
     yield single(catalog.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
     yield single(catalog.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
     yield single(catalog.RECOVERY_SECONDS, recovery_seconds)
+    yield single(catalog.RETENTION_SECONDS, retention_seconds)
+    yield Source(catalog.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
+    yield Source(catalog.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
     yield Source(catalog.LOGS_TO_LOAD, lambda: (((one.path,), one.logs_to_load) for one in watched.log_dirs))
     yield Source(catalog.GROUPS, lambda: (((state,), count) for state, count in groups_by_state().items()))
     yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
@@ -58,6 +67,10 @@ def broker_sources(
     yield Source(catalog.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
     yield Source(catalog.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
     yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+
+
+def _per_reason(counts: Mapping[str, int]) -> Iterable[Sample]:
+    return (((reason.value,), counts.get(reason.value, 0)) for reason in Reason)
 
 
 def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
+from broker.api.delete_records import DeleteRecordsApi
 from broker.api.dispatch import Dispatcher
 from broker.api.errors import known_code
 from broker.api.fetch import FetchApi
@@ -35,6 +36,7 @@ from broker.api.table import join
 from broker.api.topics import TopicsApi
 from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
+from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
 from broker.exported import Watched, broker_sources
@@ -120,6 +122,8 @@ class Broker:
         self._partitions = PartitionManager(
             self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms, self._on_lost_dir
         )
+        self._checkpoints = Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config)
+        self._retention = Retention(self._partitions, self._pools, self._clock, self._log_config, self._checkpoints)
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
@@ -350,7 +354,8 @@ class Broker:
             self._coordinator.close()
 
     async def _start_background(self) -> None:
-        Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config).start(self._scheduler)
+        self._checkpoints.start(self._scheduler)
+        self._retention.start(self._scheduler)
 
     async def _stop_background(self) -> None:
         await self._scheduler.close()
@@ -383,6 +388,7 @@ class Broker:
                 ProduceApi(partitions, self._image, leaders, self._pools, INTERNAL_TOPICS),
                 self._fetch,
                 OffsetsApi(partitions),
+                DeleteRecordsApi(partitions, self._checkpoints.save_log_starts),
                 ClusterApi(controller, self._config),
                 TopicsApi(controller, lambda overrides: describe_topic(self._resolver, overrides)),
                 ConfigsApi(self._image, lambda: self._resolver, node_id),
@@ -446,9 +452,17 @@ class Broker:
 
     def _metric_sources(self) -> Iterator[Source]:
         return broker_sources(
-            Watched(self.lifecycle, self._listeners, self._partitions, self._sessions, self._logs.dirs),
+            Watched(
+                self.lifecycle,
+                self._listeners,
+                self._partitions,
+                self._sessions,
+                self._logs.dirs,
+                self._storage_stats,
+            ),
             lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
             lambda: self._recovery_seconds,
+            lambda: self._retention.last_run_seconds,
         )
 
 

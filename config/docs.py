@@ -41,8 +41,6 @@ WITHOUT_EFFECT_YET = {
             "remote.log.copy.disable",
             "remote.log.delete.on.disable",
             "remote.storage.enable",
-            "retention.bytes",
-            "retention.ms",
             "unclean.leader.election.enable",
         }
     ),
@@ -54,7 +52,6 @@ WITHOUT_EFFECT_YET = {
             "log.cleaner.enable",
             "log.dir.failure.timeout.ms",
             "log.flush.scheduler.interval.ms",
-            "log.retention.check.interval.ms",
             "max.connection.creation.rate",
             "metadata.log.max.snapshot.interval.ms",
             "metadata.max.retention.bytes",

@@ -9,6 +9,7 @@ import sys
 
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
+from broker.api.delete_records import DeleteRecordsApi
 from broker.api.fetch import FetchApi
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
@@ -27,6 +28,7 @@ FAMILIES: tuple[type[Family], ...] = (
     ProduceApi,
     FetchApi,
     OffsetsApi,
+    DeleteRecordsApi,
     ClusterApi,
     TopicsApi,
     ConfigsApi,

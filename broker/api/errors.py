@@ -60,6 +60,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     partition.FencedLeaderEpoch: ErrorCode.FENCED_LEADER_EPOCH,
     partition.UnknownLeaderEpoch: ErrorCode.UNKNOWN_LEADER_EPOCH,
     partition.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
+    partition.RecordsMustStay: ErrorCode.POLICY_VIOLATION,
     partition.PartitionOffline: ErrorCode.KAFKA_STORAGE_ERROR,
 }
 

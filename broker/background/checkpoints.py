@@ -11,6 +11,7 @@ import os.path
 from collections.abc import Callable
 
 from broker.partition.manager import PartitionManager
+from broker.runtime.coalesced import Coalesced
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from config.views import LogManagerConfig
@@ -37,6 +38,7 @@ class Checkpoints:
         self._pools = pools
         self._clock = clock
         self._config = config
+        self.save_log_starts = Coalesced(self._save_log_starts)
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
@@ -44,9 +46,13 @@ class Checkpoints:
         delay = config.initial_task_delay_ms
         scheduler.every("recovery-points", config.flush_offset_checkpoint_interval_ms, self.flush, first_delay_ms=delay)
         scheduler.every("high-watermarks", config.high_watermark_checkpoint_interval_ms, self.high_watermarks)
-        scheduler.every(
-            "log-starts", config.flush_start_offset_checkpoint_interval_ms, self.log_starts, first_delay_ms=delay
-        )
+        if config.flush_start_offset_checkpoint_interval_ms:
+            scheduler.every(
+                "log-starts",
+                config.flush_start_offset_checkpoint_interval_ms,
+                self.save_log_starts,
+                first_delay_ms=delay,
+            )
         scheduler.every("purge", PURGE_INTERVAL_MS, self.purge)
         scheduler.every("producers", config.producer_id_expiration_check_interval_ms, self.expire_producers)
 
@@ -72,9 +78,20 @@ class Checkpoints:
         """Write the high watermarks."""
         await self._write(self._logs.checkpoint_high_watermarks)
 
-    async def log_starts(self) -> None:
-        """Write the log starts that segment names do not tell."""
-        await self._write(self._logs.checkpoint_log_starts)
+    async def _save_log_starts(self) -> None:
+        """Write the log starts that segment names do not tell, in every directory that takes it.
+
+        When it returns, each start that was set before is durable or its directory is offline.
+        """
+        for _ in self._logs.dirs:
+            if await self._write(self._logs.checkpoint_log_starts):
+                return  # else the failure has taken a directory offline; the others are written again
+
+    async def after_maintenance(self) -> None:
+        """Do what falls due with a retention pass: unlink what has no delay, write the log starts if told so."""
+        await self.purge()
+        if not self._config.flush_start_offset_checkpoint_interval_ms:
+            await self.save_log_starts()
 
     async def purge(self) -> None:
         """Unlink the files of deleted logs and of removed segments whose delay has passed."""
@@ -91,9 +108,14 @@ class Checkpoints:
         for partition in self._partitions:
             partition.log.expire_producers(now_ms)
 
-    async def _write(self, call: Callable[[], object], *, pool: str = CHECKPOINT_POOL) -> None:
-        """Run a write of storage's; a directory that fails it is given up here, on the thread that owns the logs."""
+    async def _write(self, call: Callable[[], object], *, pool: str = CHECKPOINT_POOL) -> bool:
+        """Run a write of storage's and tell whether it went well.
+
+        A directory that fails it is given up here, on the thread that owns the logs.
+        """
         try:
             await self._pools.io(pool, call)
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
+            return False
+        return True

@@ -80,5 +80,17 @@ LOGS_TO_LOAD = Metric(
 RECOVERY_SECONDS = Metric(
     "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at the last start"
 )
+DELETED_SEGMENTS = Metric(
+    "odradek_log_retention_deleted_segments",
+    Kind.COUNTER,
+    "Segments that retention let go, by the reason: log_start, size or time",
+    ("reason",),
+)
+DELETED_BYTES = Metric(
+    "odradek_log_retention_deleted_bytes", Kind.COUNTER, "Bytes of batches in those segments", ("reason",)
+)
+RETENTION_SECONDS = Metric(
+    "odradek_log_retention_run_seconds", Kind.GAUGE, "Time taken by the last retention pass over all logs"
+)
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -42,3 +42,7 @@ class NotEnoughReplicas(PartitionError):
 
 class PartitionOffline(PartitionError):
     """The log directory of the partition has failed."""
+
+
+class RecordsMustStay(PartitionError):
+    """The topic's cleanup policy does not let records be deleted."""

@@ -6,22 +6,33 @@ the high watermark follows the log end as soon as an append has returned (broker
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
-from broker.partition.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
+from broker.partition.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    NotLeader,
+    RecordsMustStay,
+    UnknownLeaderEpoch,
+)
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
 from storage.env.fs import Buffer
-from storage.errors import StorageFailure
+from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
 from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, validate
 from storage.types import AppendOrigin, TopicPartition
 
+logger = logging.getLogger(__name__)
+
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 ACKS_ALL = -1
+HIGH_WATERMARK = -1
+"""The offset that asks to delete everything that is replicated."""
 
 
 class Partition:
@@ -159,6 +170,22 @@ class Partition:
             origin=AppendOrigin.CLIENT,
             request_version=request_version,
         )
+
+    def delete_records(self, offset: int) -> None:
+        """Move the log start forward to `offset`, or to the high watermark; below the log start nothing happens.
+
+        It is durable once the log starts have been written. Raises: NotLeader, RecordsMustStay, OffsetOutOfRange.
+        """
+        self.ensure_leader()
+        log = self.log
+        if not log.config.is_delete:
+            raise RecordsMustStay(f"records of {self.tp} can not be deleted due to the configured policy")
+        wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if wanted < 0:
+            raise OffsetOutOfRange(wanted, log.log_start_offset, log.high_watermark)
+        if log.increment_log_start_offset(wanted):
+            logger.info("records deleted partition=%s log_start=%d", self.tp, wanted)
+            self.wake()
 
     def _advance(self) -> None:
         log = self.log

@@ -25,11 +25,19 @@ class Pools:
         self._cpu: ThreadPoolExecutor | None = None
 
     async def io(self, log_dir: str, call: Callable[[], T]) -> T:
-        """Run a call that waits for the disk of `log_dir`."""
+        """Run a call that waits for the disk of `log_dir`.
+
+        A cancelled caller is held until a call that has begun is over: whoever cancels goes on to write the same files.
+        """
         pool = self._io.get(log_dir)
         if pool is None:
             pool = self._io[log_dir] = ThreadPoolExecutor(IO_THREADS_PER_DIR, thread_name_prefix="io")
-        return await asyncio.get_running_loop().run_in_executor(pool, call)
+        running = asyncio.get_running_loop().run_in_executor(pool, call)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait((running,))
+            raise
 
     async def cpu(self, call: Callable[[], T]) -> T:
         """Run a long computation that drops the GIL (decompression, compression, CRC)."""

@@ -92,7 +92,17 @@ class PartitionLog:
         Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
         """
         producers = ProducerStateManager(tp, expiration_ms=producer_id_expiration_ms)
-        state = LogState(fs, clock, rng, path, tp, config, stats or StorageStats(), producers, deletions or Deletions())
+        state = LogState(
+            fs,
+            clock,
+            rng,
+            path,
+            tp,
+            config,
+            stats or StorageStats(),
+            producers,
+            Deletions() if deletions is None else deletions,
+        )
         parameters = LoadParameters(recovery_point, log_start_offset, high_watermark, clean)
         own_progress = LoadProgress()
         try:

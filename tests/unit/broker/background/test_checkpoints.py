@@ -60,7 +60,7 @@ async def test_only_log_starts_that_names_do_not_tell_are_written(rig: Rig) -> N
     for _ in range(3):
         partition.append(batch())
     partition.log.increment_log_start_offset(2)
-    await rig.checkpoints.log_starts()
+    await rig.checkpoints.save_log_starts()
     assert lines(Path(partition.log.path).parent, "log-start-offset-checkpoint") == ["0", "1", "t 0 2"]
 
 

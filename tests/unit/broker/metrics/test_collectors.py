@@ -31,9 +31,10 @@ class Rig:
         self.phase = SimpleNamespace(current="running")
         self.groups = {"Stable": 2, "Empty": 0}
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
-        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), hosted.logs.dirs)
+        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), hosted.logs.dirs, hosted.logs.stats)
+        sources = broker_sources(watched, lambda: self.groups, lambda: 1.5, lambda: 0.25)
         self.registry = CollectorRegistry()
-        self.registry.register(BrokerCollector(self.stats, broker_sources(watched, lambda: self.groups, lambda: 1.5)))
+        self.registry.register(BrokerCollector(self.stats, sources))
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(name, labels)
@@ -109,8 +110,17 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
     assert rig.value("kafka_coordinator_group_groupmetadatamanager_numgroups", state="Stable") == 2
     assert rig.value("odradek_log_recovery_seconds") == 1.5
+    assert rig.value("odradek_log_retention_run_seconds") == 0.25
     assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
     assert rig.value("odradek_network_refused_frames_total") == 2
+
+
+def test_what_retention_let_go_is_told_by_reason(rig: Rig) -> None:
+    rig.hosted.logs.stats.note_deleted("time", 70)
+    rig.hosted.logs.stats.note_deleted("time", 30)
+    for reason, segments, size_bytes in (("time", 2, 100), ("size", 0, 0), ("log_start", 0, 0)):
+        assert rig.value("odradek_log_retention_deleted_segments_total", reason=reason) == segments
+        assert rig.value("odradek_log_retention_deleted_bytes_total", reason=reason) == size_bytes
 
 
 def test_latencies_are_cumulated_buckets(rig: Rig) -> None:

@@ -1,0 +1,45 @@
+"""Threads: what a cancelled caller may rely on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from broker.runtime.pools import Pools
+
+
+async def test_a_cancelled_caller_is_held_until_the_call_that_has_begun_is_over() -> None:
+    pools = Pools()
+    begun, release = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def call() -> None:
+        begun.set()
+        release.wait()
+        done.append("written")
+
+    task = asyncio.create_task(pools.io("dir", call))
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    task.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not task.done()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["written"]
+    pools.close()
+
+
+async def test_results_and_failures_come_back() -> None:
+    pools = Pools()
+    assert await pools.io("dir", lambda: 7) == 7
+    with pytest.raises(OSError, match="no disk"):
+        await pools.io("dir", _fail)
+    pools.close()
+
+
+def _fail() -> None:
+    raise OSError("no disk")
