@@ -15,7 +15,8 @@ from config.views import LONG_MAX, CleanerConfig, LogConfig
 from protocol.records.compression import Codec
 from storage.compaction.task import CleaningTask, LastRecord, SourceSegment, TxnIndexSource
 from storage.log.state import LogState
-from storage.segment.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ The steps, where each runs, and what a stop right after it leads to:
 2. switch (owner): the map forgets the old segments and knows the new ones, under their `.swap` names. From here on a
    stop leads to the new ones: loading removes what they replace and completes the renames;
 3. retire (disk): the old files get `.deleted`, with the producer snapshots of bases that no segment has any more;
-4. settle (owner): `.swap` becomes the plain name, the lowest base first and the `.log` before its indexes, since loading
-   removes everything with a plain name that lies in the range of a `.swap` `.log`. The unlink of the old files is
-   scheduled;
+4. settle (owner): `.swap` becomes the plain name, the lowest base first and the `.log` before its indexes, since
+   loading removes everything with a plain name that lies in the range of a `.swap` `.log`. The unlink of the old files
+   is scheduled;
 5. sync (disk): the names are durable, and only now may the cleaner's checkpoint cover the group.
 
 Groups are installed in ascending order, one after the other, and no `.cleaned` of an earlier pass lies about: above it

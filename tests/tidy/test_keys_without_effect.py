@@ -20,7 +20,7 @@ THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zs
 # Another view hands the same key on.
 READ_ELSEWHERE = {"message.max.bytes"}
 # Ends like another key's field.
-NAMESAKES = {"offsets.retention.check.interval.ms"}
+NAMESAKES = {"offsets.retention.check.interval.ms", "delete.retention.ms"}
 
 
 def fields_of(view: str) -> list[str]:
