@@ -28,6 +28,7 @@ from storage.compaction.output import CleanedOutput
 from storage.compaction.plan import SegmentSizes, group_segments
 from storage.compaction.retain import BatchRules, BatchVerdict, CleanedTransactions, Fate
 from storage.compaction.source import SourceLog
+from storage.compaction.swap import remove_cleaned
 from storage.compaction.task import (
     CleanedGroup,
     CleaningResult,
@@ -42,12 +43,10 @@ from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex, Uncleanable
 from storage.segment.log_file import parse_any_header
 from storage.segment.names import (
-    CLEANED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    parse_segment_file,
     segment_file,
 )
 from storage.segment.offset_index import OffsetIndex
@@ -74,14 +73,6 @@ def rewrite(
         raise Uncleanable(str(error)) from error
 
 
-def remove_cleaned(fs: FileSystem, directory: str) -> None:
-    """Remove what a pass left behind that was cancelled, failed or came too late. Raises: OSError."""
-    for entry in fs.list_dir(directory):
-        name = parse_segment_file(entry.name)
-        if name is not None and name.marker == CLEANED_SUFFIX:
-            fs.unlink(os.path.join(directory, entry.name))
-
-
 class _Pass:
     """The state of one pass."""
 
@@ -100,6 +91,8 @@ class _Pass:
         self._throttle = Throttle(task.max_bytes_per_second, clock, sleep)
         self._levels = dict(task.compression_levels)
         self._aborted = list(self._aborted_transactions())
+        # Asked before any group is done: whoever takes a group may rename its sources while the pass goes on.
+        self._legacy_horizon_ms = self._find_legacy_horizon_ms()
         self._started_ns = clock.monotonic_ns()
         dirty_offsets = task.first_uncleanable_offset - task.first_dirty_offset
         needed_bytes = SLOT_BYTES * (int(dirty_offsets / task.load_factor) + 2)  # a small log needs no large table
@@ -257,10 +250,9 @@ class _Pass:
         task = self._task
         mtime_ms = self._fs.mtime_ms(self._path(members[-1].base_offset, LOG_SUFFIX))
         outputs = [CleanedOutput(self._fs, task, members[0].base_offset)]
-        legacy_horizon_ms = self._legacy_horizon_ms()
         try:
             for source in members:
-                keeps_legacy = self._fs.mtime_ms(self._path(source.base_offset, LOG_SUFFIX)) > legacy_horizon_ms
+                keeps_legacy = self._fs.mtime_ms(self._path(source.base_offset, LOG_SUFFIX)) > self._legacy_horizon_ms
                 self._clean_segment(source, rules, transactions, outputs, keeps_legacy)
             segments = tuple(output.finish(mtime_ms) for output in outputs)
         except BaseException:
@@ -270,7 +262,7 @@ class _Pass:
         self._fs.sync_dir(task.directory)
         return CleanedGroup(tuple(members), segments)
 
-    def _legacy_horizon_ms(self) -> int:
+    def _find_legacy_horizon_ms(self) -> int:
         """Return the time at which a segment must have been written for tombstones without a horizon to stay."""
         clean = [source for source in self._task.sources if source.base_offset < self._task.first_dirty_offset]
         if not clean:

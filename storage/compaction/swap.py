@@ -23,10 +23,17 @@ from __future__ import annotations
 import os.path
 
 from storage.compaction.task import CleanedGroup
+from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
 from storage.log.removal import Removal, detach, note_removed
 from storage.log.state import LogState
-from storage.segment.names import CLEANED_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX, segment_file
+from storage.segment.names import (
+    CLEANED_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    parse_segment_file,
+    segment_file,
+)
 from storage.segment.segment import Segment
 
 
@@ -139,3 +146,11 @@ def install(state: LogState, group: CleanedGroup, cut_count: int) -> bool:
     swap.settle()
     swap.sync()
     return True
+
+
+def remove_cleaned(fs: FileSystem, directory: str) -> None:
+    """Remove what a pass left behind that was cancelled, failed or came too late. Raises: OSError."""
+    for entry in fs.list_dir(directory):
+        name = parse_segment_file(entry.name)
+        if name is not None and name.marker == CLEANED_SUFFIX:
+            fs.unlink(os.path.join(directory, entry.name))

@@ -15,7 +15,7 @@ from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
 from storage.compaction.plan import Dirtiness, dirtiness, task_for
-from storage.compaction.swap import Swap, install
+from storage.compaction.swap import Swap, install, remove_cleaned
 from storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
 from storage.env.clock import Clock, Rng
 from storage.env.fs import Buffer, FileSystem
@@ -338,6 +338,10 @@ class PartitionLog:
         """
         swap = Swap(self._state, group, cut_count)
         return swap if not self._is_closed and swap.is_valid() else None
+
+    def remove_cleaned(self) -> None:
+        """Remove what a pass that was cancelled, failed or came too late has written. Blocking: disk; any thread."""
+        self._guarded(lambda: remove_cleaned(self._state.fs, self._state.path))
 
     def install_cleaned(self, result: CleaningResult) -> bool:
         """Install every group of a finished pass here and now; tell whether all of them still fitted.
