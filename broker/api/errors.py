@@ -25,6 +25,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     storage.CorruptCheckpoint: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.CorruptIndex: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.CorruptSnapshot: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.Uncleanable: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.InconsistentTopicId: ErrorCode.INCONSISTENT_TOPIC_ID,
     storage.CorruptRecord: ErrorCode.CORRUPT_MESSAGE,
     storage.RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,

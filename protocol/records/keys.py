@@ -3,25 +3,15 @@
 Values and headers are stepped over, not read.
 """
 
-from typing import NamedTuple
-
 from protocol.records.errors import InvalidBatch
 from protocol.records.varint import read_varint, read_varlong
 
+KeyedRecord = tuple[int, int, int, int, int, bytes | None, bool]
+"""(start, where the offset delta begins, end, timestamp delta, offset delta, key, has a value).
 
-class KeyedRecord(NamedTuple):
-    """One record as compaction sees it; places are positions in the section."""
-
-    start: int
-    offset_at: int  # where the offset delta begins: everything up to `end` is independent of time
-    end: int
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
-
-
-_new_tuple = tuple.__new__
+Places are positions in the section; what lies between the second and the third does not depend on time. A plain tuple:
+naming the fields would cost a sixth of the walk.
+"""
 
 
 def keyed_records(data: bytes, count: int, position: int, end: int) -> list[KeyedRecord]:
@@ -79,9 +69,7 @@ def keyed_records(data: bytes, count: int, position: int, end: int) -> list[Keye
             if position >= following:
                 raise InvalidBatch("record ends before its value")
             raw = data[position]
-            append(
-                _new_tuple(KeyedRecord, (start, offset_at, following, timestamp_delta, offset_delta, key, not raw & 1))
-            )
+            append((start, offset_at, following, timestamp_delta, offset_delta, key, not raw & 1))
             position = following
     except IndexError:
         raise InvalidBatch("record runs past the end of the batch") from None

@@ -61,12 +61,12 @@ def rebuilt_batch(
     elif has_append_time:
         base_timestamp = header.max_timestamp
     else:
-        base_timestamp = header.base_timestamp + kept[0].timestamp_delta
+        base_timestamp = header.base_timestamp + kept[0][3]
     if has_append_time:
         max_timestamp = header.max_timestamp
         payload = _with_delta(section, kept, max_timestamp - base_timestamp)
     else:
-        newest = max([record.timestamp_delta for record in kept])
+        newest = max([record[3] for record in kept])
         max_timestamp = max(header.base_timestamp + newest, NO_TIMESTAMP)
         shift = header.base_timestamp - base_timestamp
         payload = _shifted(section, kept, shift) if shift else _sliced(section, kept)
@@ -85,12 +85,12 @@ def rebuilt_batch(
 def _sliced(section: bytes, kept: Sequence[KeyedRecord]) -> bytes:
     """Join the kept records as they are, neighbours in one piece."""
     pieces = []
-    start = end = kept[0].start
+    start = end = kept[0][0]
     for record in kept:
-        if record.start != end:
+        if record[0] != end:
             pieces.append(section[start:end])
-            start = record.start
-        end = record.end
+            start = record[0]
+        end = record[2]
     pieces.append(section[start:end])
     return b"".join(pieces)
 
@@ -99,8 +99,8 @@ def _shifted(section: bytes, kept: Sequence[KeyedRecord], shift: int) -> bytes:
     """Join the kept records with `shift` added to their timestamp deltas."""
     pieces: list[bytes] = []
     for record in kept:
-        delta = encode_varint(record.timestamp_delta + shift)
-        rest = section[record.offset_at : record.end]
+        delta = encode_varint(record[3] + shift)
+        rest = section[record[1] : record[2]]
         pieces += (encode_varint(1 + len(delta) + len(rest)), _ATTRIBUTES, delta, rest)
     return b"".join(pieces)
 
@@ -110,6 +110,6 @@ def _with_delta(section: bytes, kept: Sequence[KeyedRecord], timestamp_delta: in
     head = _ATTRIBUTES + encode_varint(timestamp_delta)
     pieces: list[bytes] = []
     for record in kept:
-        rest = section[record.offset_at : record.end]
+        rest = section[record[1] : record[2]]
         pieces += (encode_varint(len(head) + len(rest)), head, rest)
     return b"".join(pieces)

@@ -52,6 +52,8 @@ from storage.segment.names import (
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.txn_index import AbortedTxn, TxnIndex
 
+_SLOTS_PER_OFFSET = 2  # a table filled by half rarely probes
+
 
 def rewrite(
     task: CleaningTask,
@@ -95,8 +97,8 @@ class _Pass:
         self._legacy_horizon_ms = self._find_legacy_horizon_ms()
         self._started_ns = clock.monotonic_ns()
         dirty_offsets = task.first_uncleanable_offset - task.first_dirty_offset
-        needed_bytes = SLOT_BYTES * (int(dirty_offsets / task.load_factor) + 2)  # a small log needs no large table
-        self._map = OffsetMap(min(max(task.dedupe_buffer_bytes, SLOT_BYTES), needed_bytes))
+        slots = int(dirty_offsets * max(_SLOTS_PER_OFFSET, 1 / task.load_factor)) + 2  # more would stay empty
+        self._map = OffsetMap(min(max(task.dedupe_buffer_bytes, SLOT_BYTES), SLOT_BYTES * slots))
         # Counts, written by both phases.
         self._map_bytes_read = 0
         self._bytes_read = 0
@@ -394,4 +396,4 @@ class _Pass:
     def _control_type(self, header: BatchHeader, window: bytes, at: int, end: int) -> int | None:
         if not header.record_count:
             return None
-        return control_type_of(self._records(header, window, at, end)[1][0].key)
+        return control_type_of(self._records(header, window, at, end)[1][0][5])
