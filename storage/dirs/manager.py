@@ -416,10 +416,7 @@ class LogManager:
 
     def checkpoint_log_starts(self) -> None:
         """Write the log starts that the segment names do not tell. See _checkpoint."""
-        self._checkpoint(
-            LOG_START_CHECKPOINT,
-            lambda log: log.log_start_offset if log.log_start_offset > log.first_segment_base_offset else None,
-        )
+        self._checkpoint(LOG_START_CHECKPOINT, lambda log: log.log_start_to_checkpoint)
 
     def cleaner_checkpoint(self, tp: TopicPartition) -> int | None:
         """Return the offset below which a log was cleaned, None when it never was."""

@@ -172,9 +172,15 @@ class PartitionLog:
 
     @property
     def first_segment_base_offset(self) -> int:
-        """Base offset of the oldest segment that a restart may find; a log start above it must be checkpointed."""
+        """Base offset of the oldest segment that a restart may find."""
         state = self._state
         return min([state.segments.first().base_offset, *state.unfinished_removals])
+
+    @property
+    def log_start_to_checkpoint(self) -> int | None:
+        """The log start where a restart would not find it in the segment names. Any thread."""
+        start = self._offsets.log_start_offset
+        return start if start > self.first_segment_base_offset else None
 
     @property
     def latest_epoch(self) -> int:

@@ -8,6 +8,7 @@ appends and opens cleanly once more.
 """
 
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from config.views import LogConfig
 from storage.checkpoints.offsets import read_offsets, write_offsets
 from storage.env.clock import SeededRng
 from storage.env.posix import PosixFileSystem
+from storage.log.deletions import unlink_files
 from storage.log.partition_log import PartitionLog
 from tests.sim.crash_fs import Crashed, CrashFS
 from tests.sim.logs import NOW, TP, append, batch, batches_of, read_all
@@ -25,6 +27,7 @@ SIZE = len(batch())
 CONFIG = LogConfig(segment_bytes=6 * SIZE, index_interval_bytes=SIZE, segment_index_bytes=1200)
 SEEDS_PER_CALL = 3
 CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +38,11 @@ def _without_waiting_for_the_disk(monkeypatch):
 
 
 class StillClock:
+    def __init__(self, now_ms: int = NOW) -> None:
+        self.now = now_ms
+
     def now_ms(self) -> int:
-        return NOW
+        return self.now
 
     def monotonic_ns(self) -> int:
         return 0
@@ -53,6 +59,7 @@ class Promise:
 
 def open_log(fs, root: str, *, clean: bool = False) -> PartitionLog:
     recovery_point = read_offsets(fs, os.path.join(root, CHECKPOINT)).get(TP, 0)
+    log_start_offset = read_offsets(fs, os.path.join(root, LOG_STARTS)).get(TP, 0)
     return PartitionLog.open(
         fs,
         StillClock(),
@@ -61,14 +68,15 @@ def open_log(fs, root: str, *, clean: bool = False) -> PartitionLog:
         TP,
         CONFIG,
         recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
         topic_id=bytes(range(16)),
         clean=clean,
     )
 
 
-def put(log: PartitionLog, promise: Promise, count: int) -> None:
+def put(log: PartitionLog, promise: Promise, count: int, *, epoch: int | None = None) -> None:
     for _ in range(count):
-        append(log, timestamp=NOW + promise.appended, epoch=log.latest_epoch)
+        append(log, timestamp=NOW + promise.appended, epoch=log.latest_epoch if epoch is None else epoch)
         promise.appended = log.log_end_offset
 
 
@@ -189,3 +197,128 @@ def test_a_crash_while_recovering_is_recovered_from(tmp_path):
         for seed in range(SEEDS_PER_CALL):
             crashing.aftermath(str(tmp_path / "after"), seed)
             check(str(tmp_path / "after"), promise, reference, f"crash_at={crash_at} seed={seed}")
+
+
+# --- deletion ---
+
+
+class Deleted(Promise):
+    """Beside the above: the start that DeleteRecords has answered, and the one that reads may have seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered_start = 0
+        self.start = 0
+
+
+def save_log_start(fs, log: PartitionLog, root: str) -> None:
+    """Write the checkpoint as a directory of one log does."""
+    start = log.log_start_to_checkpoint
+    write_offsets(fs, os.path.join(root, LOG_STARTS), {} if start is None else {TP: start})
+
+
+def delete_records(fs, log: PartitionLog, root: str, promise: Deleted, offset: int) -> None:
+    promise.start = offset
+    log.increment_log_start_offset(offset)
+    save_log_start(fs, log, root)
+    promise.answered_start = offset
+
+
+def expire(fs, log: PartitionLog, root: str, promise: Deleted, now_ms: int) -> None:
+    """Do one retention pass, with a checkpoint wherever a periodic one may fall, and unlink what was removed."""
+    while True:
+        if now_ms > NOW + CONFIG.retention_ms:
+            promise.start = log.log_end_offset
+        removal = log.retain(now_ms)
+        promise.start = log.log_start_offset
+        if removal is None:
+            break
+        save_log_start(fs, log, root)
+        removal.rename()
+        log.removed(removal)
+        save_log_start(fs, log, root)
+    unlink_files(fs, log._state.deletions.take_due(1 << 62))
+
+
+def life_with_deletions(fs, root: str, promise: Deleted) -> None:
+    """Delete records within a segment, let whole ones go, let everything expire unflushed, stop, and go on."""
+    log = open_log(fs, root)
+    log.assign_epoch(1)
+    put(log, promise, 8)
+    delete_records(fs, log, root, promise, 4)
+    flush(fs, log, root, promise)
+    delete_records(fs, log, root, promise, 7)
+    expire(fs, log, root, promise, NOW)
+    log.assign_epoch(2)
+    put(log, promise, 6)
+    delete_records(fs, log, root, promise, 13)
+    expire(fs, log, root, promise, NOW + 2000 + CONFIG.retention_ms)
+    put(log, promise, 7, epoch=2)
+    flush(fs, log, root, promise)
+    expire(fs, log, root, promise, NOW + 2000 + CONFIG.retention_ms)
+    log.close()
+    promise.flushed = promise.appended
+    save_log_start(fs, log, root)
+    write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
+    log = open_log(fs, root, clean=True)
+    put(log, promise, 3, epoch=2)
+    delete_records(fs, log, root, promise, log.log_end_offset - 1)
+
+
+def check_deletions(root: str, promise: Deleted, reference: dict[int, bytes], context: str) -> None:
+    fs = PosixFileSystem()
+    log = open_log(fs, root)
+    log.advance_high_watermark(log.log_end_offset)
+    start, end = log.log_start_offset, log.log_end_offset
+    assert promise.answered_start <= start <= promise.start, context
+    assert promise.flushed <= end <= promise.appended + 1, context
+    data = read_all(log)
+    offsets = [header.base_offset for header in batches_of(data)]
+    stored = dict(zip(offsets, split(data), strict=True))
+    assert all(stored[offset] == reference[offset] for offset in offsets), context
+    kept = set(range(promise.start, promise.flushed))
+    assert kept <= set(offsets), context
+    below = [offset for offset in offsets if offset < min(promise.start, promise.flushed)]
+    assert below == list(range(below[0], min(promise.start, promise.flushed)) if below else []), context
+    assert not [name for name in os.listdir(log.path) if name.endswith(".deleted")], context
+    entries = log.epoch_entries()
+    assert all(offset >= start for _, offset in entries[:1]) and entries == sorted(entries), context
+    append(log, timestamp=NOW + end, epoch=max(log.latest_epoch, 2))
+    assert batches_of(read_all(log, end))[-1].base_offset == end, context
+    log.close()
+
+
+def test_every_crash_point_of_deletions_keeps_what_was_answered_and_what_stays(tmp_path):
+    whole = tmp_path / "whole"
+    (whole / "t-0").mkdir(parents=True)
+    fs = CrashFS(str(whole))
+    life_with_deletions(fs, str(whole), Deleted())
+    reference = reference_batches(tmp_path)
+    calls = fs.calls
+    assert calls > 100
+    first_seed = int(os.environ.get("SEED", "1"))
+    for crash_at in range(calls):
+        root = tmp_path / "run"
+        shutil.rmtree(root, ignore_errors=True)
+        (root / "t-0").mkdir(parents=True)
+        fs = CrashFS(str(root), crash_at=crash_at)
+        promise = Deleted()
+        with pytest.raises(Crashed):
+            life_with_deletions(fs, str(root), promise)
+        for seed in range(first_seed, first_seed + 2):
+            after = str(tmp_path / "after")
+            fs.aftermath(after, seed)
+            check_deletions(after, promise, reference, f"crash_at={crash_at} SEED={seed}")
+
+
+def reference_batches(tmp_path: Path) -> dict[int, bytes]:
+    """Give every batch of that life by offset, from a log of which nothing was deleted."""
+    log = open_log(PosixFileSystem(), str(tmp_path / "reference"))
+    promise = Promise()
+    for epoch, count in ((1, 8), (2, 16)):
+        log.assign_epoch(epoch)
+        put(log, promise, count)
+    log.advance_high_watermark(log.log_end_offset)
+    batches = dict(enumerate(split(read_all(log))))
+    log.fail()
+    return batches
