@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
+from broker.background.recovery import Recovery
 from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
 from broker.metrics.collectors import Sample, Source, single
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
-from storage.dirs.log_dir import LogDir
+from storage.dirs.loading import DirLoading
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import Reason
 from storage.stats import StorageStats
@@ -25,7 +26,7 @@ class Watched(NamedTuple):
     connections: Listeners
     partitions: PartitionManager
     sessions: FetchSessions
-    log_dirs: Sequence[LogDir]
+    recovery: Recovery
     storage: StorageStats
 
 
@@ -41,7 +42,6 @@ def broker_state(phase: str) -> int:
 def broker_sources(
     watched: Watched,
     groups_by_state: Callable[[], Mapping[str, int]],
-    recovery_seconds: Callable[[], float],
     retention_seconds: Callable[[], float],
 ) -> Iterator[Source]:
     """Yield a source for every row that does not count requests."""
@@ -55,11 +55,16 @@ def broker_sources(
     yield single(catalog.FETCH_SESSIONS, lambda: len(sessions))
     yield single(catalog.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
     yield single(catalog.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
-    yield single(catalog.RECOVERY_SECONDS, recovery_seconds)
     yield single(catalog.RETENTION_SECONDS, retention_seconds)
     yield Source(catalog.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
     yield Source(catalog.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
-    yield Source(catalog.LOGS_TO_LOAD, lambda: (((one.path,), one.logs_to_load) for one in watched.log_dirs))
+    recovery = watched.recovery
+    yield single(catalog.RECOVERY_SECONDS, lambda: recovery.seconds)
+    yield Source(catalog.LOGS_TO_LOAD, lambda: _per_dir(recovery, lambda one: one.logs_left))
+    yield Source(catalog.SEGMENTS_TO_RECOVER, lambda: _per_recovery_thread(recovery))
+    yield Source(catalog.RECOVERY_BYTES, lambda: _per_dir(recovery, lambda one: one.scanned_bytes))
+    yield Source(catalog.RECOVERY_BYTES_EXPECTED, lambda: _per_dir(recovery, lambda one: one.bytes_to_scan))
+    yield Source(catalog.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
     yield Source(catalog.GROUPS, lambda: (((state,), count) for state, count in groups_by_state().items()))
     yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
     yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
@@ -71,6 +76,18 @@ def broker_sources(
 
 def _per_reason(counts: Mapping[str, int]) -> Iterable[Sample]:
     return (((reason.value,), counts.get(reason.value, 0)) for reason in Reason)
+
+
+def _per_dir(recovery: Recovery, value: Callable[[DirLoading], int]) -> Iterable[Sample]:
+    return (((one.log_dir.path,), value(one)) for one in recovery.directories)
+
+
+def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
+    return (
+        ((one.log_dir.path, str(number)), worker.segments_left)
+        for one in recovery.directories
+        for number, worker in enumerate(one.workers)
+    )
 
 
 def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:

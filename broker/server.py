@@ -36,6 +36,7 @@ from broker.api.table import join
 from broker.api.topics import TopicsApi
 from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
+from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
@@ -80,6 +81,7 @@ from storage.types import TopicPartition
 logger = logging.getLogger(__name__)
 
 METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+METADATA_LOG = "metadata log"
 COLD_READS = "cold reads"
 """The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
 DRAIN_SHARE = 0.5
@@ -108,7 +110,6 @@ class Broker:
         self._tasks = TaskOwner("broker")
         self._asked_to_stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._status = 0
-        self._recovery_seconds = 0.0
         self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
         self._logs = LogManager(
@@ -118,6 +119,13 @@ class Broker:
             self._config.log_dirs,
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
+        )
+        self._recovery = Recovery(
+            self._logs,
+            self._pools,
+            self._scheduler,
+            lambda: log_manager_config(resolver).recovery_threads_per_data_dir,
+            self._clock.monotonic_ns,
         )
         self._partitions = PartitionManager(
             self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms, self._on_lost_dir
@@ -245,7 +253,10 @@ class Broker:
 
     def _not_ready_reason(self) -> str:
         step = self.lifecycle.current
-        return "" if step == "running" else step
+        if step == "running":
+            return ""
+        progress = self._recovery.where()
+        return f"{step}: {progress}" if progress else step
 
     async def _lock_dirs(self) -> None:
         node_id = self._config.node_id
@@ -253,14 +264,15 @@ class Broker:
         of_data = self._logs.dir_at(self._config.metadata_log_dir)
         if of_data is not None:
             self._metadata_dir = of_data
+            of_data.expect(METADATA_LOG)
             return
-        self._metadata_dir = LogDir(self._fs, self._config.metadata_log_dir)
+        self._metadata_dir = LogDir(self._fs, self._config.metadata_log_dir, METADATA_LOG)
         self._metadata_dir.open()
         self._metadata_dir.settle_identity(self._cluster_id, node_id, self._rng)
         self._metadata_dir.begin_loading()
 
     async def _close_logs(self) -> None:
-        await self._on_metadata_disk(self._logs.close)
+        await self._recovery.close()
         if self._metadata_dir not in self._logs.dirs:
             self._metadata_dir.mark_clean(-1)
             self._metadata_dir.release()
@@ -272,11 +284,9 @@ class Broker:
         self._listeners.stop_accepting()
 
     async def _load_logs(self) -> None:
-        started_ns = self._clock.monotonic_ns()
         # Recovery comes before the image; the topics' own settings follow with it.
         config = log_config(self._resolver, {})
-        await self._on_metadata_disk(partial(self._logs.load_all, lambda tp, topic_id: config))
-        self._recovery_seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
+        await self._recovery.load(lambda tp: config)
         if not any(self._logs.online_dirs()):
             raise NoUsableDir("no log directory is left: each has failed while its logs were loaded")
         if self._metadata_dir.failure is not None:
@@ -315,6 +325,7 @@ class Broker:
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
+        directory.note_loaded(METADATA_LOG)
         await self._controller.start(
             Registration(
                 broker_id=self._config.node_id,
@@ -329,8 +340,13 @@ class Broker:
         )
 
     async def _stop_controller(self) -> None:
-        await self._controller.close()
-        await self._tasks.close()
+        try:
+            await self._controller.close()
+        except StorageFailure as failure:
+            self._metadata_dir.fail(failure)  # else its marker would vouch for a log that was not closed
+            raise
+        finally:
+            await self._tasks.close()
 
     async def _start_coordinators(self) -> None:
         controller = self._controller
@@ -457,11 +473,10 @@ class Broker:
                 self._listeners,
                 self._partitions,
                 self._sessions,
-                self._logs.dirs,
+                self._recovery,
                 self._storage_stats,
             ),
             lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
-            lambda: self._recovery_seconds,
             lambda: self._retention.last_run_seconds,
         )
 

@@ -56,7 +56,6 @@ WITHOUT_EFFECT_YET = {
             "metadata.log.max.snapshot.interval.ms",
             "metadata.max.retention.bytes",
             "metadata.max.retention.ms",
-            "num.recovery.threads.per.data.dir",
             "odradek.log.delivery.clock.uncertainty.ms",
             "odradek.log.page.cache.budget.bytes",
             "odradek.log.read.ahead.max.bytes",

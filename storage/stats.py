@@ -50,10 +50,11 @@ class StorageStats:
 class LoadProgress:
     """How far one thread has come in loading logs; it alone writes, others may read at any time."""
 
-    __slots__ = ("cut_bytes", "recovered_segments", "scanned_bytes", "segments_left")
+    __slots__ = ("cut_bytes", "is_busy", "recovered_segments", "scanned_bytes", "segments_left")
 
     def __init__(self) -> None:
         self.scanned_bytes = 0  # read by recovery
         self.cut_bytes = 0
         self.recovered_segments = 0
+        self.is_busy = False  # loading a log
         self.segments_left = 0  # to recover, of the log being loaded

@@ -77,8 +77,24 @@ GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.G
 LOGS_TO_LOAD = Metric(
     "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)
 )
+SEGMENTS_TO_RECOVER = Metric(
+    "kafka_log_logmanager_remainingsegmentstorecover",
+    Kind.GAUGE,
+    "Segments left to recover of the log that a thread works on",
+    ("dir", "threadNum"),
+)
 RECOVERY_SECONDS = Metric(
-    "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at the last start"
+    "odradek_log_recovery_seconds", Kind.GAUGE, "Time taken to load and recover the logs at this start"
+)
+RECOVERY_BYTES = Metric("odradek_log_recovery_bytes", Kind.GAUGE, "Bytes scanned by recovery at this start", ("dir",))
+RECOVERY_BYTES_EXPECTED = Metric(
+    "odradek_log_recovery_expected_bytes",
+    Kind.GAUGE,
+    "Bytes that recovery has to scan at this start, those above the recovery points after an unclean stop",
+    ("dir",),
+)
+RECOVERY_CUT_BYTES = Metric(
+    "odradek_log_recovery_cut_bytes", Kind.GAUGE, "Torn and damaged bytes cut off by recovery at this start", ("dir",)
 )
 DELETED_SEGMENTS = Metric(
     "odradek_log_retention_deleted_segments",

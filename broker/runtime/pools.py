@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -38,6 +38,26 @@ class Pools:
         except asyncio.CancelledError:
             await asyncio.wait((running,))
             raise
+
+    async def together(self, log_dir: str, calls: Sequence[Callable[[], None]]) -> None:
+        """Run long calls on one directory beside each other, each in a thread of its own.
+
+        Raises: the first failure, once all have ended.
+        """
+        if len(calls) == 1:
+            return await self.io(log_dir, calls[0])
+        if not calls:
+            return None
+        loop = asyncio.get_running_loop()
+        pool = ThreadPoolExecutor(len(calls), thread_name_prefix="recovery")
+        try:
+            running = (loop.run_in_executor(pool, call) for call in calls)
+            outcomes = await asyncio.gather(*running, return_exceptions=True)
+        finally:
+            pool.shutdown(wait=False)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def cpu(self, call: Callable[[], T]) -> T:
         """Run a long computation that drops the GIL (decompression, compression, CRC)."""

@@ -21,21 +21,23 @@ from storage.errors import CorruptCheckpoint, DirLocked, StorageFailure
 from storage.segment.names import LOCK_FILE
 from storage.types import TopicPartition
 
+DATA_LOGS = "data logs"
+
 logger = logging.getLogger(__name__)
 
 
 class LogDir:
     """One log directory. `path` is absolute and without a trailing slash."""
 
-    __slots__ = ("_fs", "_lock", "_written", "failure", "logs_to_load", "path", "properties", "was_clean")
+    __slots__ = ("_fs", "_lock", "_unloaded", "_written", "failure", "path", "properties", "was_clean")
 
-    def __init__(self, fs: FileSystem, path: str) -> None:
+    def __init__(self, fs: FileSystem, path: str, contents: str = DATA_LOGS) -> None:
         self._fs = fs
         self.path = path
         self.properties: MetaProperties | None = None  # set by settle_identity
         self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
         self.failure: StorageFailure | None = None  # the first reason for being offline
-        self.logs_to_load = 0  # counted down by LogManager while it loads, for whoever watches a long start
+        self._unloaded = {contents}  # what of the directory has not been loaded, so that a stop cannot close it
         self._lock: DirLock | None = None
         self._written: dict[str, dict[TopicPartition, int]] = {}  # what each checkpoint file holds, to skip rewrites
 
@@ -84,12 +86,23 @@ class LogDir:
         self.properties = wanted
 
     def begin_loading(self) -> bool:
-        """Take the clean-shutdown marker and tell whether it was there; from now on a crash is an unclean stop."""
+        """Take the clean-shutdown marker and tell whether it was there; from now on a crash is an unclean stop.
+
+        So is a stop before everything was loaded: what was not loaded cannot have been closed.
+        """
         try:
             self.was_clean = take_clean_shutdown(self._fs, self.path)
         except OSError as error:
             raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
         return self.was_clean
+
+    def expect(self, what: str) -> None:
+        """Announce that more is to be loaded from this directory."""
+        self._unloaded.add(what)
+
+    def note_loaded(self, what: str) -> None:
+        """Note that nothing of `what` is left to be loaded."""
+        self._unloaded.discard(what)
 
     # --- checkpoints ---
 
@@ -107,19 +120,24 @@ class LogDir:
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Atomically replace a checkpoint file unless it holds the same already.
 
+        Not before everything is loaded: what is not known yet would be missing.
+
         Raises: StorageFailure; putting the directory offline is the caller's, on the thread that owns the logs.
         Blocking: disk; any thread.
         """
         wanted = dict(offsets)
-        if self._written.get(name) == wanted or not self.is_online:
+        if self._written.get(name) == wanted or not self.is_online or self._unloaded:
             return
         path = os.path.join(self.path, name)
         self._guarded_write(lambda: write_offsets(self._fs, path, wanted))
         self._written[name] = wanted
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk."""
-        if self.is_online:
+        """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk.
+
+        Not in a directory whose loading was given up: its logs may still need the recovery they did not get.
+        """
+        if self.is_online and not self._unloaded:
             self._guarded_write(lambda: write_clean_shutdown(self._fs, self.path, broker_epoch))
 
     def release(self) -> None:

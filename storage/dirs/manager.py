@@ -16,8 +16,10 @@ from functools import partial
 from config.views import LogConfig
 from protocol.uuids import RESERVED_BELOW, format_uuid, random_uuid
 from storage.checkpoints.partition_metadata import read_partition_metadata
+from storage.dirs.closing import DirClosing
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
-from storage.dirs.log_dir import LogDir
+from storage.dirs.loading import DirLoading, LogToLoad, as_failure
+from storage.dirs.log_dir import DATA_LOGS, LogDir
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
@@ -28,26 +30,19 @@ from storage.segment.names import (
     CLEANER_CHECKPOINT,
     CLUSTER_METADATA_TOPIC,
     DELETE_DIR_SUFFIX,
-    FUTURE_DIR_SUFFIX,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
     META_PROPERTIES,
     QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
-    REMOTE_INDEX_CACHE_DIR,
     STRAY_DIR_SUFFIX,
-    parse_partition_dir,
     partition_dir,
     suffixed_dir,
 )
-from storage.stats import StorageStats
+from storage.stats import LoadProgress, StorageStats
 from storage.types import TopicPartition
 
-ConfigFor = Callable[[TopicPartition, bytes | None], LogConfig]
-
-PROGRESS_EVERY_NS = 5_000_000_000
-
-CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
+ConfigFor = Callable[[TopicPartition], LogConfig]
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +61,7 @@ class LogManager:
         "_rng",
         "deletions",
         "dirs",
+        "loading",
         "logs",
         "stats",
     )
@@ -87,6 +83,7 @@ class LogManager:
         self.stats = stats or StorageStats()
         self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
+        self.loading: list[DirLoading] = []  # how the directories were loaded at this start; set by begin_loading
         self.logs: dict[TopicPartition, PartitionLog] = {}  # current logs; written by load, create and delete
         self._dir_of: dict[TopicPartition, LogDir] = {}
         # Where compacted logs begin to be dirty, for those of `logs` that were cleaned before.
@@ -165,88 +162,92 @@ class LogManager:
         """Iterate the directories that are trusted, in configured order."""
         return (log_dir for log_dir in self.dirs if log_dir.is_online)
 
+    # --- loading: see storage.dirs.loading ---
+
     def load_all(self, config_for: ConfigFor) -> None:
-        """Load every log of every online directory; what fails with an I/O error puts its directory offline.
+        """Load every log of every online directory here and now; see finish_loading. Blocking: disk, cpu."""
+        for one in self.begin_loading(config_for):
+            one.prepare()
+        self.ensure_unique()
+        for one in self.loading:
+            one.work(one.add_worker())
+        self.finish_loading()
 
-        Raises: DuplicateLog; CorruptRecord for a log that cannot be made sense of. Blocking: disk, cpu.
-        """
-        for log_dir in list(self.online_dirs()):
-            try:
-                self._load_dir(log_dir, config_for)
-            except (StorageFailure, OSError) as error:
-                self.fail_dir(log_dir, _as_failure(error, log_dir.path))
+    def begin_loading(self, config_for: ConfigFor) -> list[DirLoading]:
+        """Return the work for each online directory: prepare all, ensure_unique, work, finish_loading."""
 
-    def _load_dir(self, log_dir: LogDir, config_for: ConfigFor) -> None:
-        is_clean = log_dir.begin_loading()
-        log_dir.remove_stale_tmp_files(CHECKPOINTS)
-        recovery_points, log_starts, high_watermarks, cleaner_offsets = map(log_dir.read_checkpoint, CHECKPOINTS)
-        found = self._find_logs(log_dir)
-        log_dir.logs_to_load = len(found)
-        reported_ns = self._clock.monotonic_ns()
-        for path, tp in found:
-            topic_id = self._topic_id(path)
-            listed = self.logs.get(tp)
-            if listed is not None and (topic_id is None or listed.topic_id in (None, topic_id)):
-                raise DuplicateLog(tp, listed.path, path)
-            if self._clock.monotonic_ns() - reported_ns > PROGRESS_EVERY_NS:
-                reported_ns = self._clock.monotonic_ns()
-                logger.info("loading logs dir=%s left=%d of=%d", log_dir.path, log_dir.logs_to_load, len(found))
-            log = PartitionLog.open(
+        def open_log(one: LogToLoad, loading: DirLoading, progress: LoadProgress) -> PartitionLog:
+            return PartitionLog.open(
                 self._fs,
                 self._clock,
                 self._rng,
-                path,
-                tp,
-                config_for(tp, topic_id),
-                recovery_point=recovery_points.get(tp, 0),
-                log_start_offset=log_starts.get(tp, 0),
-                high_watermark=high_watermarks.get(tp, 0),
-                clean=is_clean,
+                one.path,
+                one.tp,
+                config_for(one.tp),
+                recovery_point=loading.recovery_points.get(one.tp, 0),
+                log_start_offset=loading.log_starts.get(one.tp, 0),
+                high_watermark=loading.high_watermarks.get(one.tp, 0),
+                clean=loading.is_clean,
                 producer_id_expiration_ms=self._producer_id_expiration_ms,
                 stats=self.stats,
                 deletions=self.deletions,
+                progress=progress,
             )
-            if listed is None:
-                self.logs[tp] = log
-                self._dir_of[tp] = log_dir
-                # Above the end of a log that lost its tail it would soon cover records that were never cleaned.
-                if (offset := cleaner_offsets.get(tp)) is not None and offset <= log.log_end_offset:
-                    self._cleaner_offsets[tp] = offset
-            else:
-                self._rivals.append((tp, log_dir, log))
-            log_dir.logs_to_load -= 1
-        if found:
-            logger.info("logs loaded dir=%s count=%d clean=%s", log_dir.path, len(found), is_clean)
 
-    def _find_logs(self, log_dir: LogDir) -> list[tuple[str, TopicPartition]]:
-        """List the current logs of a directory with their paths."""
-        found = []
-        for entry in self._fs.list_dir(log_dir.path):
-            if entry.is_dir and entry.name != REMOTE_INDEX_CACHE_DIR:
-                tp = self._classify(log_dir, entry.name)
-                if tp is not None:
-                    found.append((os.path.join(log_dir.path, entry.name), tp))
-        return found
+        self.loading = [DirLoading(self._fs, log_dir, open_log) for log_dir in self.online_dirs()]
+        return self.loading
 
-    def _classify(self, log_dir: LogDir, name: str) -> TopicPartition | None:
-        """Return the partition of a current log; schedule deletions, report everything that is not ours."""
-        path = os.path.join(log_dir.path, name)
-        parsed = parse_partition_dir(name)
-        if parsed is None:
-            logger.warning("ignoring a folder that is no partition dir=%s", path)
-        elif parsed.marker == DELETE_DIR_SUFFIX:
-            self._pending_deletes.append((self._clock.now_ms(), log_dir, path))
-        elif parsed.marker in (STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX):
-            logger.warning("not serving a log kept aside dir=%s", path)
-        elif parsed.tp is not None and parsed.tp.topic != CLUSTER_METADATA_TOPIC:
-            return parsed.tp
-        return None
+    def ensure_unique(self) -> None:
+        """Make sure that no two directories hold the log of one partition, but those of different topic ids.
+
+        Raises: DuplicateLog. Blocking: reads the id files of partitions that occur twice.
+        """
+        seen: dict[TopicPartition, str] = {}
+        for one in (log for loading in self.loading for log in loading.logs):
+            first = seen.setdefault(one.tp, one.path)
+            if first == one.path:
+                continue
+            topic_id, first_id = self._topic_id(one.path), self._topic_id(first)
+            if topic_id is None or first_id in (None, topic_id):
+                raise DuplicateLog(one.tp, first, one.path)
 
     def _topic_id(self, path: str) -> bytes | None:
         try:
             return read_partition_metadata(self._fs, path)
         except CorruptCheckpoint:
             return None  # opening the log reports it
+
+    def finish_loading(self) -> None:
+        """Take over the loaded logs; what failed with an I/O error puts its directory offline.
+
+        Raises: CorruptRecord for a log that cannot be made sense of.
+        """
+        for loading in self.loading:
+            for worker in loading.workers:
+                self.stats.add_loading(worker)
+            failure = loading.first_failure()
+            if isinstance(failure, StorageFailure):
+                self.fail_dir(loading.log_dir, failure)
+            elif failure is not None:
+                raise failure
+            elif not loading.is_stopped:
+                self._take_over(loading)
+
+    def _take_over(self, loading: DirLoading) -> None:
+        log_dir, now_ms = loading.log_dir, self._clock.now_ms()
+        for one in loading.logs:
+            assert one.log is not None, one.path
+            if one.tp in self.logs:
+                self._rivals.append((one.tp, log_dir, one.log))
+                continue
+            self.logs[one.tp] = one.log
+            self._dir_of[one.tp] = log_dir
+            # Above the end of a log that lost its tail it would soon cover records that were never cleaned.
+            if (offset := loading.cleaner_offsets.get(one.tp)) is not None and offset <= one.log.log_end_offset:
+                self._cleaner_offsets[one.tp] = offset
+        self._pending_deletes += [(now_ms, log_dir, path) for path in loading.deleted_paths]
+        log_dir.note_loaded(DATA_LOGS)
+        loading.forget()
 
     def settle_rivals(self, is_current: Callable[[TopicPartition, bytes | None], bool]) -> None:
         """Decide which log of a partition is served where a directory came back with one of an earlier topic id.
@@ -363,7 +364,7 @@ class LogManager:
             self._fs.rename(log.path, target)
             self._fs.sync_dir(log_dir.path)
         except OSError as error:
-            failure = _as_failure(error, log.path)
+            failure = as_failure(error, log.path)
             self.fail_dir(log_dir, failure)
             raise failure from error
         log.move_to_directory(target)
@@ -383,7 +384,7 @@ class LogManager:
                 if log_dir.is_online and self._fs.exists(path):
                     remove_log_files(self._fs, path)
             except OSError as error:
-                first_failure = first_failure or _as_failure(error, path)
+                first_failure = first_failure or as_failure(error, path)
         if first_failure is not None:
             raise first_failure
         return len(due)
@@ -476,33 +477,37 @@ class LogManager:
         return None
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
-        """Stop in the order that makes the marker true: logs, recovery points, log starts, high watermarks, marker.
-
-        A directory with a log that cannot be closed gets no marker. With clean=False nothing is written.
-        Blocking: disk.
-        """
+        """Stop here and now; see finish_closing. With clean=False nothing is written. Blocking: disk."""
         if not clean:
             for log in self.logs.values():
                 log.fail()
-        else:
-            for log_dir in list(self.online_dirs()):
-                self._close_dir(log_dir)
-            for write in (self.checkpoint_recovery_points, self.checkpoint_log_starts, self.checkpoint_high_watermarks):
-                self._write_or_fail(write)
-            for log_dir in list(self.online_dirs()):
-                try:
-                    log_dir.mark_clean(broker_epoch)
-                except StorageFailure as failure:
-                    self.fail_dir(log_dir, failure)
-        self._release_locks()
+            self._release_locks()
+            return
+        closing = self.begin_closing()
+        for one in closing:
+            one.work()
+        self.finish_closing(closing, broker_epoch=broker_epoch)
 
-    def _close_dir(self, log_dir: LogDir) -> None:
-        for _, log in self._logs_in(log_dir):
+    def begin_closing(self) -> list[DirClosing]:
+        """Return the work for each online directory, to be done by any threads before finish_closing."""
+        return [DirClosing(log_dir, (log for _, log in self._logs_in(log_dir))) for log_dir in self.online_dirs()]
+
+    def finish_closing(self, closing: Iterable[DirClosing], *, broker_epoch: int = -1) -> None:
+        """Write what makes the marker true, in this order: recovery points, log starts, high watermarks, marker.
+
+        A directory with a log that cannot be closed gets no marker. Blocking: disk.
+        """
+        for one in closing:
+            if one.failure is not None:
+                self.fail_dir(one.log_dir, one.failure)
+        for write in (self.checkpoint_recovery_points, self.checkpoint_log_starts, self.checkpoint_high_watermarks):
+            self._write_or_fail(write)
+        for log_dir in list(self.online_dirs()):
             try:
-                log.close()
+                log_dir.mark_clean(broker_epoch)
             except StorageFailure as failure:
                 self.fail_dir(log_dir, failure)
-                return
+        self._release_locks()
 
     def _write_or_fail(self, write: Callable[[], None]) -> None:
         """Repeat a checkpoint without each directory that fails it; every failure takes one away, so this ends."""
@@ -525,7 +530,3 @@ class LogManager:
 def normal_path(path: str) -> str:
     """Return the one spelling of a directory that is compared and shown: absolute, no trailing slash."""
     return os.path.abspath(path)
-
-
-def _as_failure(error: StorageFailure | OSError, path: str) -> StorageFailure:
-    return error if isinstance(error, StorageFailure) else StorageFailure(f"{path}: {error}", path)

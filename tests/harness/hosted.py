@@ -63,7 +63,7 @@ class Hosted:
         self.fs = PosixFileSystem()
         self.logs = LogManager(self.fs, self.clock, SeededRng(1), [str(path) for path in directories])
         self.logs.open_dirs(NODE_ID)
-        self.logs.load_all(lambda tp, topic_id: LogConfig())
+        self.logs.load_all(lambda tp: LogConfig())
         self.configs: dict[str, LogConfig] = {}
         self.lost_dirs: list[str] = []
         self.manager = PartitionManager(

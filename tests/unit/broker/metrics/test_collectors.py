@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.background.recovery import Recovery
 from broker.exported import Watched, broker_sources, broker_state
 from broker.metrics.catalog import METRICS, Kind
 from broker.metrics.collectors import BrokerCollector
@@ -31,8 +32,10 @@ class Rig:
         self.phase = SimpleNamespace(current="running")
         self.groups = {"Stable": 2, "Empty": 0}
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
-        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), hosted.logs.dirs, hosted.logs.stats)
-        sources = broker_sources(watched, lambda: self.groups, lambda: 1.5, lambda: 0.25)
+        pools = scheduler = cast(Any, None)  # what was loaded is only looked at
+        recovery = Recovery(hosted.logs, pools, scheduler, lambda: 1, lambda: 0)
+        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), recovery, hosted.logs.stats)
+        sources = broker_sources(watched, lambda: self.groups, lambda: 0.25)
         self.registry = CollectorRegistry()
         self.registry.register(BrokerCollector(self.stats, sources))
 
@@ -109,7 +112,7 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached") == 30
     assert rig.value("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
     assert rig.value("kafka_coordinator_group_groupmetadatamanager_numgroups", state="Stable") == 2
-    assert rig.value("odradek_log_recovery_seconds") == 1.5
+    assert rig.value("odradek_log_recovery_seconds") == 0
     assert rig.value("odradek_log_retention_run_seconds") == 0.25
     assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
     assert rig.value("odradek_network_refused_frames_total") == 2

@@ -23,7 +23,7 @@ def start(fs, clock, rng, tmp_path):
         manager = LogManager(fs, clock, rng, [str(tmp_path)])
         started.append(manager)
         manager.open_dirs(1)
-        manager.load_all(lambda tp, topic_id: LogConfig())
+        manager.load_all(lambda tp: LogConfig())
         return manager
 
     yield start

@@ -4,7 +4,7 @@ import pytest
 
 from config.views import LogConfig
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
-from storage.dirs.manager import PROGRESS_EVERY_NS, LogManager
+from storage.dirs.manager import LogManager
 from storage.errors import DirLocked, StorageFailure
 from storage.types import TopicPartition
 from tests.sim.logs import append
@@ -23,7 +23,7 @@ def manager_of(fs, clock, rng):
         started.append(manager)
         manager.open_dirs(1)
         if load:
-            manager.load_all(lambda tp, topic_id: CONFIG)
+            manager.load_all(lambda tp: CONFIG)
         return manager
 
     yield start
@@ -281,26 +281,3 @@ def test_a_checkpoint_that_cannot_be_written_names_its_directory_and_spares_the_
     manager.close()
     assert not (tmp_path / "A/.kafka_cleanshutdown").exists()
     assert (tmp_path / "B/.kafka_cleanshutdown").exists()
-
-
-def test_a_long_load_says_how_much_is_left(manager_of, tmp_path, clock, caplog, monkeypatch):
-    manager = manager_of(tmp_path / "a")
-    for number in range(3):
-        manager.create(TopicPartition("t", number), TOPIC_ID, CONFIG)
-    kill(manager)
-    ticks = iter(range(100))
-    monkeypatch.setattr(clock, "monotonic_ns", lambda: next(ticks) * PROGRESS_EVERY_NS)
-    left = []
-
-    def config_for(tp, topic_id):
-        left.append(again.dirs[0].logs_to_load)
-        return CONFIG
-
-    again = manager_of(tmp_path / "a", load=False)
-    with caplog.at_level("INFO"):
-        again.load_all(config_for)
-    assert left == [3, 2, 1]
-    assert again.dirs[0].logs_to_load == 0
-    lines = [record.getMessage() for record in caplog.records if "loading logs" in record.getMessage()]
-    assert lines and all(f"dir={tmp_path / 'a'} left=" in line and line.endswith("of=3") for line in lines)
-    assert f"logs loaded dir={tmp_path / 'a'} count=3 clean=False" in caplog.text
