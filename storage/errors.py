@@ -59,6 +59,15 @@ class CorruptIndex(StorageError):
         self.reason = reason
 
 
+class IndexTooSmall(StorageError):
+    """segment.index.bytes has no room for an entry, so no segment can be made; what there is stays readable."""
+
+    def __init__(self, index_bytes: int, needed_bytes: int) -> None:
+        super().__init__(f"segment.index.bytes={index_bytes} is too small for a new segment: {needed_bytes} are needed")
+        self.index_bytes = index_bytes
+        self.needed_bytes = needed_bytes
+
+
 class CorruptSnapshot(StorageError):
     """A producer snapshot has an unknown version, a wrong CRC or a wrong length."""
 

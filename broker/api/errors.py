@@ -24,6 +24,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     storage.DirLocked: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.CorruptCheckpoint: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.CorruptIndex: ErrorCode.KAFKA_STORAGE_ERROR,
+    storage.IndexTooSmall: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.CorruptSnapshot: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.Uncleanable: ErrorCode.KAFKA_STORAGE_ERROR,
     storage.InconsistentTopicId: ErrorCode.INCONSISTENT_TOPIC_ID,

@@ -19,7 +19,7 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from config.views import LogManagerConfig
 from storage.env.clock import Clock
-from storage.errors import CorruptRecord, StorageFailure
+from storage.errors import StorageError, StorageFailure
 from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Retention:
     async def apply(self, partition: Partition) -> int:
         """Let everything go that has no reason to stay; return how many segments went.
 
-        A disk that fails takes its directory offline; a log that cannot be made sense of is left as it is.
+        A disk that fails takes its directory offline; any other failure is this log's alone.
         """
         log, count = partition.log, 0
         try:
@@ -85,6 +85,6 @@ class Retention:
                 count += removal.segment_count
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
-        except CorruptRecord as failure:
-            logger.error("cannot look at the age of a log partition=%s reason=%s", partition.tp, failure)
+        except StorageError as failure:  # a log that makes no sense, or whose settings let no segment be rolled
+            logger.error("cannot apply retention partition=%s reason=%s", partition.tp, failure)
         return count

@@ -12,7 +12,7 @@ from broker.partition.partition import Partition
 from config.views import LogConfig
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
-from storage.errors import InconsistentTopicId, StorageFailure
+from storage.errors import InconsistentTopicId, StorageError, StorageFailure
 from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class PartitionManager:
 
         def create() -> None:
             for placed in missing:
-                with suppress(StorageFailure):
+                with suppress(StorageError):
                     self._logs.create(placed.topic_partition, placed.topic.topic_id, configs[placed.topic.name])
 
         return create
@@ -162,7 +162,7 @@ class PartitionManager:
                 log = self._logs.create(tp, topic_id, config)
             elif log.topic_id is not None and log.topic_id != topic_id:
                 raise InconsistentTopicId(log.path, topic_id, log.topic_id)
-        except (StorageFailure, InconsistentTopicId, OSError) as failure:
+        except (StorageError, OSError) as failure:
             logger.error("partition offline partition=%s reason=%s", tp, failure)
             self._offline.add(tp)
             return None

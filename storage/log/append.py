@@ -37,7 +37,7 @@ from storage.log.validator import ValidatedBatch, validate
 from storage.producers.entry import BatchMetadata
 from storage.producers.snapshot import take_snapshot
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
-from storage.segment.segment import Segment
+from storage.segment.segment import Segment, ensure_room_in_indexes
 from storage.types import AppendOrigin
 
 NO_TIMESTAMP = -1
@@ -72,8 +72,9 @@ def is_roll_due(
 def roll(state: LogState, new_base_offset: int) -> Segment:
     """Seal the active segment and start a new one; an empty active one of the same base is made anew.
 
-    Raises: OSError. Blocking: creates files.
+    Raises: OSError; IndexTooSmall, and then nothing has changed. Blocking: creates files.
     """
+    ensure_room_in_indexes(state.config)
     active = state.segments.active
     if active.base_offset == new_base_offset:
         assert active.log.size == 0, f"{active} cannot be replaced by a segment of the same base"

@@ -38,10 +38,7 @@ class IndexFile:
 
     def make_writable(self, max_bytes: int) -> None:
         """Give the file its full length, creating it when missing; the hole behind the entries costs no blocks."""
-        max_entries = max_bytes // self.entry_size
-        if max_entries < 1:
-            raise CorruptIndex(self.path, f"{max_bytes} bytes hold no entry of {self.entry_size}")
-        self.max_entries = max(max_entries, self.count)
+        self.max_entries = max(max_bytes // self.entry_size, self.count, 1)
         self._close_file()
         self._file = self._fs.open(self.path, create=True)
         self._file.truncate(self.max_entries * self.entry_size)

@@ -16,7 +16,7 @@ from config.views import LogConfig
 from protocol.records.batch import NO_LEADER_EPOCH, BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
-from storage.errors import CorruptIndex
+from storage.errors import CorruptIndex, IndexTooSmall
 from storage.segment.log_file import LogFile
 from storage.segment.names import (
     INDEX_SUFFIX,
@@ -37,6 +37,13 @@ from storage.stats import LoadProgress
 MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
 
 logger = logging.getLogger(__name__)
+
+
+def ensure_room_in_indexes(config: LogConfig) -> None:
+    """Check that a new segment's index files can hold an entry. Raises: IndexTooSmall."""
+    needed_bytes = max(OFFSET_ENTRY.size, TIME_ENTRY.size)
+    if config.segment_index_bytes < needed_bytes:
+        raise IndexTooSmall(config.segment_index_bytes, needed_bytes)
 
 
 class Segment:
@@ -99,7 +106,11 @@ class Segment:
     # --- becoming active, sealed, known ---
 
     def create_files(self) -> None:
-        """Make the empty files of a new active segment. Stray files of these names are removed first."""
+        """Make the empty files of a new active segment. Stray files of these names are removed first.
+
+        Raises: IndexTooSmall, OSError.
+        """
+        ensure_room_in_indexes(self._config)
         for kind in SEGMENT_SUFFIXES:
             self._fs.unlink(self._path(kind))
         file = self.log.open(create=True)

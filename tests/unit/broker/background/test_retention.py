@@ -189,3 +189,14 @@ async def test_without_an_interval_the_log_starts_are_written_with_each_pass(
     await rig.retention.run_once()
     assert (tmp_path / "log-start-offset-checkpoint").exists() is is_written
     rig.pools.close()
+
+
+async def test_a_log_that_cannot_roll_is_told_and_the_others_expire(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    stuck, other = rig.filled("a"), rig.filled("b")
+    rig.hosted.configure("a", LogConfig(retention_ms=RETENTION_MS, segment_bytes=100, segment_index_bytes=4))
+    rig.pass_time(RETENTION_MS + 1)
+    await rig.retention.run_once()
+    assert [record.getMessage().split(" reason")[0] for record in caplog.records if record.levelname == "ERROR"] == [
+        "cannot apply retention partition=a-0"
+    ]
+    assert (stuck.log.log_start_offset, other.log.log_start_offset) == (0, 3)

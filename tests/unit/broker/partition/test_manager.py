@@ -246,3 +246,11 @@ def test_logs_that_no_directory_takes_are_reported_by_publishing(hosted: Hosted)
     create()
     hosted.manager.publish(delta, image)
     assert (len(hosted.manager), hosted.manager.offline_count) == (0, FEW_LOGS + 1)
+
+
+def test_a_topic_whose_settings_let_no_log_be_made_is_offline_and_harms_no_other(hosted: Hosted) -> None:
+    assert hosted.create("small", config=LogConfig(segment_index_bytes=4)) is None
+    with pytest.raises(PartitionOffline):
+        hosted.manager.get("small", 0)
+    assert hosted.lost_dirs == []
+    assert hosted.create("t") is not None

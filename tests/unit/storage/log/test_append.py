@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -6,6 +7,7 @@ from config.views import LogConfig
 from protocol.records.batch import check_crc, parse_header
 from storage.env.clock import SeededRng
 from storage.errors import (
+    IndexTooSmall,
     InvalidRecord,
     LogClosed,
     OutOfOrderSequence,
@@ -113,6 +115,123 @@ def test_a_full_index_rolls(open_log):
     path = os.path.join(log.path, "00000000000000000000.index")
     assert os.path.getsize(path) == 8
     assert os.path.getsize(os.path.join(log.path, "00000000000000000000.timeindex")) == 12
+
+
+def test_lower_limits_on_a_live_log_count_from_the_next_append_on(open_log):
+    log = open_log(segment_ms=10_000)
+    append(log, 2)
+    log.config = replace(log.config, segment_bytes=SIZE + 10)
+    assert bases(log) == [0]
+    append(log)
+    assert bases(log) == [0, 2]
+    log.config = replace(log.config, segment_bytes=1 << 30, segment_ms=1)
+    append(log, timestamp=NOW + 2)
+    assert bases(log) == [0, 2, 3]
+
+
+def test_a_bound_on_compaction_lag_shortens_the_roll_of_compacted_logs_only(open_log):
+    log = open_log(max_compaction_lag_ms=1000, cleanup_policy=frozenset({"delete"}))
+    append(log)
+    append(log, timestamp=NOW + 1001)
+    assert bases(log) == [0]
+    log.config = replace(log.config, cleanup_policy=frozenset({"compact", "delete"}))
+    append(log, timestamp=NOW + 1000)
+    assert bases(log) == [0]
+    append(log, timestamp=NOW + 1001)
+    assert bases(log) == [0, 3]
+
+
+def test_a_batch_from_the_future_rolls_at_once_and_one_from_the_past_never(open_log):
+    log = open_log(message_timestamp_after_max_ms=(1 << 63) - 1)
+    append(log)
+    append(log, timestamp=1 << 62)
+    assert bases(log) == [0, 1]
+    append(log, timestamp=0)
+    append(log, timestamp=NOW)
+    assert bases(log) == [0, 1]
+
+
+def test_the_jitter_of_a_segment_is_one_sample_and_counts_from_its_making(open_log):
+    log = open_log(segment_ms=1000, segment_jitter_ms=500)
+    active = log._state.segments.active
+    jitter = active.jitter_ms
+    assert 0 < jitter < 500
+    append(log)
+    append(log, timestamp=NOW + 1000 - jitter)
+    log.config = replace(log.config, segment_jitter_ms=0)
+    append(log, timestamp=NOW + 1000 - jitter)
+    assert (bases(log), active.jitter_ms) == ([0], jitter)
+    append(log, timestamp=NOW + 1001 - jitter)
+    assert bases(log) == [0, 3]
+    assert log._state.segments.active.jitter_ms == 0
+
+
+def test_a_roll_removes_stray_files_of_the_new_name(open_log):
+    log = open_log()
+    append(log)
+    for kind in ("log", "index", "timeindex", "txnindex"):
+        with open(os.path.join(log.path, f"{1:020d}.{kind}"), "wb") as file:
+            file.write(b"stray" * 20)
+    log.roll()
+    append(log)
+    assert offsets_of(log) == [0, 1]
+    assert f"{1:020d}.txnindex" not in file_names(log)
+
+
+def test_a_full_empty_segment_is_made_anew_by_every_append(open_log):
+    log = open_log(segment_index_bytes=12, index_interval_bytes=0)
+    for n in range(3):
+        append(log, timestamp=NOW + n)
+    assert bases(log) == [0, 1, 2]
+    assert offsets_of(log) == [0, 1, 2]
+
+
+def test_replicated_batches_beyond_the_reach_of_a_segment_name_the_next_one(open_log):
+    log = open_log()
+    far = 1 << 31
+    for base_offset in (5, far + 4, far + 6):
+        log.append(
+            bytes(batch(base_offset=base_offset, leader_epoch=0)), leader_epoch=0, origin=AppendOrigin.REPLICATION
+        )
+    assert bases(log) == [0, far + 4]
+
+
+def test_index_settings_without_room_for_an_entry_refuse_a_new_segment_and_change_nothing(open_log):
+    with pytest.raises(IndexTooSmall):
+        open_log(segment_index_bytes=4)
+    log = open_log()
+    append(log)
+    log.config = replace(log.config, segment_bytes=SIZE, segment_index_bytes=11)
+    for _ in range(2):
+        with pytest.raises(IndexTooSmall):
+            append(log)
+    assert (bases(log), log.log_end_offset) == ([0], 1)
+    log.config = replace(log.config, segment_index_bytes=12)
+    append(log)
+    assert bases(log) == [0, 1]
+    log.close()
+    log = open_log(clean=True, segment_index_bytes=4, high_watermark=2)
+    assert offsets_of(log) == [0, 1]
+
+
+def test_only_the_active_segment_has_index_files_of_full_size(open_log):
+    def sizes(base: int) -> list[int]:
+        return [os.path.getsize(os.path.join(log.path, f"{base:020d}.{kind}")) for kind in ("index", "timeindex")]
+
+    config = {"segment_bytes": 3 * SIZE, "index_interval_bytes": 0, "segment_index_bytes": 300}
+    log = open_log(**config)
+    for n in range(4):
+        append(log, timestamp=NOW + n)
+    assert (sizes(0), sizes(3)) == ([16, 24], [296, 300])
+    log.fail()
+    log = open_log(**config)  # after a crash the tail of zeros is no entry
+    assert log.log_end_offset == 4
+    assert (sizes(0), sizes(3)) == ([16, 24], [296, 300])
+    assert log._state.segments.active.offset_index.file.count == 0
+    log.close()
+    assert sizes(3) == [0, 12]
+    log = open_log(clean=True, **config)
+    assert sizes(3) == [296, 300]
 
 
 def test_roll_leaves_a_snapshot_and_trimmed_indexes(open_log):

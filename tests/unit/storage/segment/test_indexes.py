@@ -63,9 +63,11 @@ def test_offsets_must_ascend_and_a_full_index_refuses(fs, tmp_path):
         index.append(3, 30)
 
 
-def test_an_index_below_one_entry_cannot_be_made(fs, tmp_path):
-    with pytest.raises(CorruptIndex):
-        OffsetIndex(fs, str(tmp_path / "a.index"), 0, 7).file.make_writable(7)
+def test_an_index_that_exists_keeps_room_for_one_entry_whatever_the_settings_say(fs, tmp_path):
+    index = OffsetIndex(fs, str(tmp_path / "a.index"), 0, 7)
+    index.file.make_writable(7)
+    index.append(1, 10)
+    assert index.file.is_full()
 
 
 def test_checks_find_zero_tails_foreign_positions_and_torn_lengths(fs, tmp_path):
