@@ -16,6 +16,7 @@ from typing import Any
 import uvloop
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from broker.api.alter_configs import AlterConfigsApi
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
 from broker.api.delete_records import DeleteRecordsApi
@@ -47,7 +48,8 @@ from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_whole
 from broker.metadata.errors import MetadataError
-from broker.metadata.image import ClusterImage, Delta, EndpointImage
+from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, EndpointImage
+from broker.metadata.live_config import LiveConfig
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metrics.collectors import BrokerCollector, Source
 from broker.metrics.exporter import Exporter
@@ -60,7 +62,7 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.version import VERSION
-from config.build import broker_config, group_config, log_manager_config, network_config
+from config.build import broker_config, connection_limits, group_config, log_manager_config, network_config
 from config.dynamic import describe_topic
 from config.resolve import Resolver
 from config.views import ListenerConfig, LogConfig, log_config
@@ -94,11 +96,12 @@ class Broker:
     """One broker, from its configuration to its stop."""
 
     def __init__(self, resolver: Resolver) -> None:
-        self._resolver = resolver
+        self._resolver = resolver  # of the static configuration; what is in force is known once there is an image
         self._config = broker_config(resolver)
         self._network = network_config(resolver)
         self._groups = group_config(resolver)
         self._log_config = log_manager_config(resolver)
+        self._live = LiveConfig(resolver, self._config.node_id)
         self._fs = PosixFileSystem()
         self._clock = SystemClock()
         self._rng = SystemRng()
@@ -128,7 +131,7 @@ class Broker:
             self._clock.monotonic_ns,
         )
         self._partitions = PartitionManager(
-            self._logs, self._config.node_id, self._log_config_for, self._clock.now_ms, self._on_lost_dir
+            self._logs, self._config.node_id, self._live.log_config, self._clock.now_ms, self._on_lost_dir
         )
         self._checkpoints = Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config)
         self._retention = Retention(self._partitions, self._pools, self._clock, self._log_config, self._checkpoints)
@@ -315,7 +318,7 @@ class Broker:
         )
         self._controller = Controller(
             ClusterLog(self._fs, self._clock, log, voter, self._cluster_id),
-            TopicRules(self._config, self._groups, lambda: self._resolver),
+            TopicRules(self._config, self._groups, self._live.resolver),
             SnapshotRules(self._config.metadata_log_max_record_bytes_between_snapshots),
             self._clock,
             self._rng,
@@ -323,6 +326,7 @@ class Broker:
             TaskOwner("controller", self._on_lost_metadata),
         )
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
+        self._controller.subscribe(self._follow_broker_configs)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
         directory.note_loaded(METADATA_LOG)
@@ -406,8 +410,9 @@ class Broker:
                 OffsetsApi(partitions),
                 DeleteRecordsApi(partitions, self._checkpoints.save_log_starts),
                 ClusterApi(controller, self._config),
-                TopicsApi(controller, lambda overrides: describe_topic(self._resolver, overrides)),
-                ConfigsApi(self._image, lambda: self._resolver, node_id),
+                TopicsApi(controller, lambda overrides: describe_topic(self._resolver_now(), overrides)),
+                ConfigsApi(self._image, self._live.resolver, node_id),
+                AlterConfigsApi(controller, node_id),
                 ProducersApi(controller),
                 GroupFindApi(coordinator, node_id),
                 GroupClassicApi(coordinator),
@@ -451,8 +456,16 @@ class Broker:
     async def _create_internal_topic(self, name: str) -> None:
         await self._controller.auto_create([name])
 
-    def _log_config_for(self, topic: str, image: ClusterImage) -> LogConfig:
-        return log_config(self._resolver, image.topic_config(topic))
+    def _resolver_now(self) -> Resolver:
+        """Give the configuration in force, with what was changed while the broker runs."""
+        return self._live.resolver(self._image())
+
+    def _follow_broker_configs(self, delta: Delta, image: ClusterImage) -> None:
+        """Hand dynamic settings to the rooms that keep a copy; logs are told by the partitions."""
+        if any(kind == BROKER_RESOURCE for kind, _ in delta.changed_configs):
+            resolver = self._live.resolver(image)
+            self._listeners.limit(connection_limits(resolver))
+            self._logs.set_producer_id_expiration_ms(resolver.get("producer.id.expiration.ms"))
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from config.errors import invalid_value
 from config.listeners import inter_broker_listener, read_listeners, resolvable_host_name
 from config.resolve import Resolver
-from config.views import BrokerConfig, CleanerConfig, GroupConfig, LogManagerConfig, NetworkConfig
+from config.views import BrokerConfig, CleanerConfig, ConnectionLimits, GroupConfig, LogManagerConfig, NetworkConfig
 
 
 def network_config(resolver: Resolver, host_name: Callable[[], str | None] = resolvable_host_name) -> NetworkConfig:
@@ -23,6 +23,14 @@ def network_config(resolver: Resolver, host_name: Callable[[], str | None] = res
         socket_receive_buffer_bytes=get("socket.receive.buffer.bytes"),
         socket_listen_backlog_size=get("socket.listen.backlog.size"),
         connections_max_idle_ms=get("connections.max.idle.ms"),
+        limits=connection_limits(resolver),
+    )
+
+
+def connection_limits(resolver: Resolver) -> ConnectionLimits:
+    """Build the view of how many connections may be open."""
+    get = resolver.get
+    return ConnectionLimits(
         max_connections=get("max.connections"),
         max_connections_per_ip=get("max.connections.per.ip"),
         max_connections_per_ip_overrides=_per_ip_limits(get("max.connections.per.ip.overrides")),

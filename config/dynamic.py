@@ -1,9 +1,6 @@
-"""Topic and group overrides: are they acceptable, and what DescribeConfigs says about each key.
+"""What DescribeConfigs says about each key of a topic, a group, this broker, or the cluster-wide defaults.
 
-Order of the checks: null values, unknown names, length, each value alone, then values that exclude each other under
-what the topic inherits. Messages are Kafka's; the caller answers INVALID_CONFIG (40).
-
-Source: LogConfig.validate, ControllerConfigurationValidator, ConfigHelper.
+Source: ConfigHelper.
 """
 
 from __future__ import annotations
@@ -11,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from config.errors import InvalidConfig
 from config.key import ConfigKey
 from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import ChainLink, ConfigSource, Effective, Resolver
-
-VALUE_MAX_BYTES = 32_767
-"""Longest value that a configuration record holds."""
 
 _TYPE_UNKNOWN = 0
 
@@ -35,46 +28,6 @@ class ConfigEntry(NamedTuple):
     documentation: str | None
 
 
-def validate_topic_configs(overrides: Mapping[str, str | None], resolver: Resolver | None = None) -> None:
-    """Raise InvalidConfig unless a topic may have these overrides above what the resolver supplies."""
-    values = canonical_topic_configs(overrides)
-    resolver = resolver or Resolver({})
-    shortest = resolver.topic_value("min.compaction.lag.ms", values)
-    longest = resolver.topic_value("max.compaction.lag.ms", values)
-    if shortest > longest:
-        raise InvalidConfig(
-            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
-        )
-    if resolver.topic_value("remote.storage.enable", values):
-        raise InvalidConfig(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
-
-
-def canonical_topic_configs(overrides: Mapping[str, str | None]) -> dict[str, str]:
-    """Check each override alone and return all of them as they are to be stored."""
-    nulls = [name for name, text in overrides.items() if text is None]
-    if nulls:
-        raise InvalidConfig(f"Null value not supported for topic configs: {','.join(nulls)}")
-    for name in overrides:
-        if name not in TOPIC_KEYS:
-            raise InvalidConfig(f"Unknown topic config name: {name}")
-    result = {}
-    for name, text in overrides.items():
-        if text is None:
-            continue
-        if len(text.encode()) > VALUE_MAX_BYTES:
-            raise InvalidConfig(
-                f"The configuration value of {name} cannot be added because it exceeds the maximum value size of "
-                f"{VALUE_MAX_BYTES} bytes."
-            )
-        row = TOPIC_KEYS[name]
-        row.parse(text)
-        result[name] = row.canonical(text)
-    return result
-
-
 def describe_topic(
     resolver: Resolver, overrides: Mapping[str, str], names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
@@ -90,10 +43,10 @@ def describe_group(
 
 
 def describe_broker(resolver: Resolver, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Describe this broker's keys, those given in the static configuration but not in the table included."""
-    given = resolver.layer_names(ConfigSource.STATIC_BROKER)
-    candidates = [name for name, row in BROKER_KEYS.items() if not row.internal]
-    candidates += [name for name in given if name not in BROKER_KEYS or BROKER_KEYS[name].internal]
+    """Describe this broker's keys, those given on some layer but not in the table included."""
+    candidates = dict.fromkeys(name for name, row in BROKER_KEYS.items() if not row.internal)
+    for source in (ConfigSource.STATIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.DYNAMIC_BROKER):
+        candidates |= dict.fromkeys(resolver.layer_names(source))
     return [
         _entry(resolver.effective(name), find_broker_key(name), is_broker=True) for name in _wanted(candidates, names)
     ]

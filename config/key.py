@@ -108,9 +108,11 @@ class ConfigKey(NamedTuple):
         return value
 
     def canonical(self, text: str) -> str:
-        """Return the spelling under which a valid value is stored: trimmed, booleans in lower case."""
+        """Return the spelling under which a valid value is stored: trimmed, booleans in lower case, lists as sets."""
         if self.type is ConfigType.BOOLEAN:
             return text.strip().lower()
+        if self.type is ConfigType.LIST:
+            return ",".join(dict.fromkeys(parse_value(self.name, self.type, text)))
         return text.strip()
 
 

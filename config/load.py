@@ -11,21 +11,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from config.build import broker_config, network_config
+from config.consistency import check_together
 from config.errors import InvalidConfig, invalid_value
 from config.key import HIDDEN, ConfigKey
 from config.keys import find_broker_key
 from config.resolve import Resolver
 from config.sources import Layer, SourcedValue, from_environment, from_overrides, read_properties
-from config.views import log_config
 
 EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "./data"}
 _EMBEDDED_ORIGIN = "embedded default"
 
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
 """Settings under these belong to plug-ins, whose names nobody can know."""
-
-_DEDUPE_BUFFER_MIN_BYTES = 1024 * 1024
-"""A cleaner thread with less memory for keys could not hold the entries of one batch."""
 
 
 class Loaded(NamedTuple):
@@ -53,13 +50,15 @@ def check(given: Layer) -> Loaded:
     resolver = Resolver(_complete(given))
     try:
         _check_roles(resolver)
-        _check_together(resolver)
+        check_together(resolver)
         network_config(resolver)
         broker_config(resolver)
     except InvalidConfig as error:
         raise InvalidConfig(_one_line(error.message)) from error
     if resolver.get("authorizer.class.name"):
         warnings.append("authorizer.class.name has no effect in this version: every client may do everything")
+    if resolver.get("remote.log.storage.system.enable"):
+        warnings.append("remote.log.storage.system.enable has no effect in this version: all data stays on local disks")
     return Loaded(resolver, tuple(warnings))
 
 
@@ -102,25 +101,6 @@ def _check_roles(resolver: Resolver) -> None:
         raise invalid_value(
             "process.roles", ",".join(roles), "this program is broker and controller in one; add broker"
         )
-
-
-def _check_together(resolver: Resolver) -> None:
-    """Refuse values that are legal alone but not with each other."""
-    get = resolver.get
-    log = log_config(resolver, {})
-    if log.retention_ms == 0:
-        raise invalid_value("log.retention.ms", 0, "must be at least 1, or -1 for unlimited (minutes and hours alike)")
-    if log.min_compaction_lag_ms > log.max_compaction_lag_ms:
-        reason = f"must not be greater than log.cleaner.max.compaction.lag.ms, {log.max_compaction_lag_ms}"
-        raise invalid_value("log.cleaner.min.compaction.lag.ms", log.min_compaction_lag_ms, reason)
-    threads = max(get("log.cleaner.threads"), 1)
-    if get("log.cleaner.enable") and get("log.cleaner.dedupe.buffer.size") // threads <= _DEDUPE_BUFFER_MIN_BYTES:
-        reason = f"must give each of {threads} log.cleaner.threads more than {_DEDUPE_BUFFER_MIN_BYTES} bytes"
-        raise invalid_value("log.cleaner.dedupe.buffer.size", get("log.cleaner.dedupe.buffer.size"), reason)
-    shortest, longest = get("group.min.session.timeout.ms"), get("group.max.session.timeout.ms")
-    if shortest > longest:
-        reason = f"must not be greater than group.max.session.timeout.ms, {longest}"
-        raise invalid_value("group.min.session.timeout.ms", shortest, reason)
 
 
 def _one_line(text: str) -> str:

@@ -64,6 +64,7 @@ class Resolver:
         dynamic_default: Mapping[str, str] | None = None,
     ) -> None:
         self.static = static
+        # The dynamic layers stand first, that of the broker above the cluster-wide one.
         self._layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
             (ConfigSource.DYNAMIC_BROKER, dynamic_broker or {}),
             (ConfigSource.DYNAMIC_DEFAULT_BROKER, dynamic_default or {}),
@@ -72,9 +73,10 @@ class Resolver:
         self._cache: dict[tuple[str, str], Any] = {}
         """Values already parsed, by scope and name; filled as they are asked for."""
 
-    def with_dynamic(self, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]) -> Resolver:
-        """Return a resolver with the same static configuration under other dynamic layers."""
-        return Resolver(self.static, dynamic_broker, dynamic_default)
+    def with_layers(self, layers: Mapping[ConfigSource, Mapping[str, str]]) -> Resolver:
+        """Return a resolver with these dynamic layers in the place of its own; those not named stay."""
+        of_broker, of_default = (layers.get(source, own) for source, own in self._layers[:2])
+        return Resolver(self.static, of_broker, of_default)
 
     def get(self, name: str) -> Any:
         """Return the parsed broker-level value in force; a key of topic scope only answers its inherited value."""

@@ -71,15 +71,16 @@ class OneOf(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list without empty or repeated elements, its elements possibly restricted, itself possibly not empty."""
+    """A list without empty elements; possibly restricted to some, to one time each, and to at least one."""
 
     choices: tuple[str, ...] | None = None
     allow_empty: bool = True
+    allow_repeats: bool = False
 
     @property
     def legal(self) -> str:
         """Say what is legal."""
-        words = "without empty or repeated elements"
+        words = "without empty elements" if self.allow_repeats else "without empty or repeated elements"
         if self.choices is not None:
             words += ", elements out of: " + ", ".join(self.choices)
         return words if self.allow_empty else words + ", not empty"
@@ -91,7 +92,7 @@ class ListOf(NamedTuple):
             raise InvalidConfig(f"Configuration '{name}' must not be empty. Valid values include: {legal}")
         if "" in value:
             raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
-        if len(set(value)) != len(value):
+        if not self.allow_repeats and len(set(value)) != len(value):
             raise InvalidConfig(f"Configuration '{name}' values must not be duplicated.")
         if self.choices is not None:
             for element in value:

@@ -160,8 +160,17 @@ class ListenerConfig(NamedTuple):
     advertised_port: int
 
 
+class ConnectionLimits(NamedTuple):
+    """How many connections may be open; may change while the broker runs."""
+
+    max_connections: int = INT_MAX
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: tuple[tuple[str, int], ...] = ()
+    max_connection_creation_rate: int = INT_MAX
+
+
 class NetworkConfig(NamedTuple):
-    """Sockets, frames and connection limits."""
+    """Sockets and frames, and the limits on connections to begin with."""
 
     listeners: tuple[ListenerConfig, ...] = (
         ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),
@@ -172,10 +181,7 @@ class NetworkConfig(NamedTuple):
     socket_receive_buffer_bytes: int = 102_400
     socket_listen_backlog_size: int = 50
     connections_max_idle_ms: int = 600_000
-    max_connections: int = INT_MAX
-    max_connections_per_ip: int = INT_MAX
-    max_connections_per_ip_overrides: tuple[tuple[str, int], ...] = ()
-    max_connection_creation_rate: int = INT_MAX
+    limits: ConnectionLimits = ConnectionLimits()
 
 
 class BrokerConfig(NamedTuple):

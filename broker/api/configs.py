@@ -43,7 +43,9 @@ GROUP_RESOURCE = 32
 class ConfigsApi:
     """Describes configuration."""
 
-    def __init__(self, image: Callable[[], ClusterImage], resolver: Callable[[], Resolver], node_id: int) -> None:
+    def __init__(
+        self, image: Callable[[], ClusterImage], resolver: Callable[[ClusterImage], Resolver], node_id: int
+    ) -> None:
         self._image = image
         self._resolver = resolver
         self._node_id = node_id
@@ -79,10 +81,10 @@ class ConfigsApi:
         return result
 
     def _entries(self, resource_type: int, name: str, keys: Collection[str] | None) -> Iterable[ConfigEntry]:
-        resolver = self._resolver()
+        image = self._image()
+        resolver = self._resolver(image)
         if resource_type == TOPIC_RESOURCE:
             check_topic_name(name)
-            image = self._image()
             if name not in image.topics_by_name:
                 raise UnknownTopicOrPartition(f"Topic '{name}' does not exist.")
             return describe_topic(resolver, image.topic_config(name), keys)

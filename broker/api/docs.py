@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from broker.api.alter_configs import AlterConfigsApi
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
 from broker.api.delete_records import DeleteRecordsApi
@@ -32,6 +33,7 @@ FAMILIES: tuple[type[Family], ...] = (
     ClusterApi,
     TopicsApi,
     ConfigsApi,
+    AlterConfigsApi,
     ProducersApi,
     GroupFindApi,
     GroupClassicApi,

@@ -42,8 +42,8 @@ class InvalidReplicaAssignment(MetadataError):
     """A manual assignment that cannot be carried out (INVALID_REPLICA_ASSIGNMENT)."""
 
 
-class InvalidTopicConfig(MetadataError):
-    """A topic config that does not exist or has a bad value (INVALID_CONFIG)."""
+class InvalidConfiguration(MetadataError):
+    """A config that does not exist, has a bad value, or cannot take the operation asked for (INVALID_CONFIG)."""
 
 
 class PolicyViolation(MetadataError):

@@ -13,7 +13,7 @@ from typing import Any
 from broker.net.connection import Connection, Dispatcher, Shared
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
-from config.views import ListenerConfig, NetworkConfig
+from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,8 @@ class Listeners:
         self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
         self._connections: dict[int, Connection] = {}
         self._per_host: Counter[str] = Counter()
-        self._limits_per_host = dict(config.max_connections_per_ip_overrides)
+        self._limits = config.limits  # replaced by limit
+        self._limits_per_host = dict(config.limits.max_connections_per_ip_overrides)
         self._accepted = 0
         self._refused = 0
         self._refusals_are_quiet = False
@@ -59,6 +60,11 @@ class Listeners:
     def accepted_count(self) -> int:
         """Connections accepted since the start."""
         return self._accepted
+
+    def limit(self, limits: ConnectionLimits) -> None:
+        """Replace the limits for connections to come; those that are open stay."""
+        self._limits = limits
+        self._limits_per_host = dict(limits.max_connections_per_ip_overrides)
 
     def bind(self) -> tuple[ListenerConfig, ...]:
         """Bind every listener without accepting yet; a port 0 becomes the bound one, also where it is advertised."""
@@ -120,10 +126,10 @@ class Listeners:
 
     def _limit_reached(self, host: str, fd: int) -> str | None:
         """Name the limit that a new connection would break, with its value."""
-        config = self._config
-        if len(self._connections) >= config.max_connections:
-            return f"max.connections={config.max_connections}"
-        of_host = self._limits_per_host.get(host, config.max_connections_per_ip)
+        limits = self._limits
+        if len(self._connections) >= limits.max_connections:
+            return f"max.connections={limits.max_connections}"
+        of_host = self._limits_per_host.get(host, limits.max_connections_per_ip)
         if self._per_host[host] >= of_host:
             return f"max.connections.per.ip={of_host}"
         return f"file descriptors={self._first_reserved_fd}" if fd >= self._first_reserved_fd else None

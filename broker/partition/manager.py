@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from broker.metadata.image import TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
+from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.partition import Partition
 from config.views import LogConfig
@@ -128,10 +128,19 @@ class PartitionManager:
             self._host(placed, image, configs, is_new=not is_first)
         for placed in delta.changed_partitions:
             self._host(placed, image, configs, is_new=False)
-        for kind, name in delta.changed_configs:
-            if kind == TOPIC_RESOURCE and name in image.topics_by_name:
-                self._reconfigure(image.topics_by_name[name], image)
+        for topic in self._reconfigured(delta, image):
+            self._reconfigure(topic, image)
         self._follow_lost_dirs()
+
+    def _reconfigured(self, delta: Delta, image: ClusterImage) -> Iterable[TopicImage]:
+        """Name the topics whose settings may have changed: all of them when what they inherit has."""
+        if not {(BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._node_id))}.isdisjoint(delta.changed_configs):
+            return image.topics_by_name.values()
+        return [
+            image.topics_by_name[name]
+            for kind, name in delta.changed_configs
+            if kind == TOPIC_RESOURCE and name in image.topics_by_name
+        ]
 
     def _host(
         self, placed: PartitionDelta, image: ClusterImage, configs: dict[str, LogConfig], *, is_new: bool

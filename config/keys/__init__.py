@@ -44,16 +44,16 @@ SAME_SETTING = {
 }
 """Broker keys that are one setting in several units → all of its names, the one that wins first."""
 
-_LISTENER_PREFIX = "listener.name."
+LISTENER_PREFIX = "listener.name."
 
 
 def find_broker_key(name: str) -> ConfigKey | None:
     """Return the row of a broker-level name, also when it is written for one listener or one SASL mechanism."""
     if (row := BROKER_KEYS.get(name)) is not None:
         return row
-    if not name.startswith(_LISTENER_PREFIX):
+    if not name.startswith(LISTENER_PREFIX):
         return None
-    _, _, base = name.removeprefix(_LISTENER_PREFIX).partition(".")
+    _, _, base = name.removeprefix(LISTENER_PREFIX).partition(".")
     if (row := BROKER_KEYS.get(base)) is not None:
         return row
     _, _, base = base.partition(".")

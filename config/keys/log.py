@@ -152,7 +152,7 @@ KEYS: tuple[ConfigKey, ...] = (
         "log.cleanup.policy",
         LIST,
         ("delete",),
-        ListOf(("compact", "delete")),
+        ListOf(("compact", "delete"), allow_repeats=True),
         MEDIUM,
         "What happens to old records: deleted by age and size, compacted by key, or both; empty keeps them.",
         CLUSTER_WIDE,

@@ -23,7 +23,7 @@ KEYS: tuple[ConfigKey, ...] = (
         "cleanup.policy",
         LIST,
         ("delete",),
-        ListOf(("compact", "delete")),
+        ListOf(("compact", "delete"), allow_repeats=True),
         "What happens to old records: deleted by age and size, compacted by key, or both; empty keeps them.",
         (Synonym("log.cleanup.policy"),),
     ),

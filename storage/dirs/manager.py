@@ -79,7 +79,7 @@ class LogManager:
         self._fs = fs
         self._clock = clock
         self._rng = rng
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._producer_id_expiration_ms = producer_id_expiration_ms  # replaced by set_producer_id_expiration_ms
         self.stats = stats or StorageStats()
         self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
@@ -91,6 +91,12 @@ class LogManager:
         # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
         self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
         self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
+
+    def set_producer_id_expiration_ms(self, expiration_ms: int) -> None:
+        """Replace the idle time after which producers are forgotten, in all logs and those to come."""
+        self._producer_id_expiration_ms = expiration_ms
+        for log in self.logs.values():
+            log.set_producer_id_expiration_ms(expiration_ms)
 
     # --- start ---
 

@@ -286,6 +286,10 @@ class PartitionLog:
         """Iterate the producers known here, for DescribeProducers."""
         return iter(list(self._state.producers.producers.values()))
 
+    def set_producer_id_expiration_ms(self, expiration_ms: int) -> None:
+        """Replace the idle time after which producers are forgotten."""
+        self._state.producers.expiration_ms = expiration_ms
+
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were idle too long; return how many."""
         return self._state.producers.remove_expired(now_ms)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from broker.api.route import RequestContext
 from broker.metadata.image import (
+    BROKER_RESOURCE,
     TOPIC_RESOURCE,
     BrokerImage,
     ClusterImage,
@@ -65,6 +66,7 @@ class Hosted:
         self.logs.open_dirs(NODE_ID)
         self.logs.load_all(lambda tp: LogConfig())
         self.configs: dict[str, LogConfig] = {}
+        self.inherited = LogConfig()
         self.lost_dirs: list[str] = []
         self.manager = PartitionManager(
             self.logs, NODE_ID, self._config_for, self.clock.now_ms, lambda lost, _: self.lost_dirs.append(lost.path)
@@ -72,7 +74,7 @@ class Hosted:
         self.current = ClusterImage("cluster", brokers={node: broker_image(node) for node in (NODE_ID, OTHER_ID)})
 
     def _config_for(self, topic: str, image: ClusterImage) -> LogConfig:
-        return self.configs.get(topic, LogConfig())
+        return self.configs.get(topic, self.inherited)
 
     def image(self) -> ClusterImage:
         return self.current
@@ -121,6 +123,11 @@ class Hosted:
         """Change a topic's settings."""
         self.configs[name] = config
         self._publish(self.current.topics_by_name, Delta(changed_configs=frozenset({(TOPIC_RESOURCE, name)})))
+
+    def configure_broker(self, name: str, inherited: LogConfig) -> None:
+        """Change what topics inherit by a change of one broker or, with an empty name, of all."""
+        self.inherited = inherited
+        self._publish(self.current.topics_by_name, Delta(changed_configs=frozenset({(BROKER_RESOURCE, name)})))
 
     def delete(self, name: str) -> None:
         """Delete a topic."""

@@ -14,7 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 READERS = "\n".join(
     path.read_text(encoding="utf-8") for room in ("broker", "storage") for path in sorted((ROOT / room).rglob("*.py"))
 )
-VIEWS = ("LogConfig", "CleanerConfig", "LogManagerConfig", "NetworkConfig", "BrokerConfig", "GroupConfig")
+VIEWS = (
+    "LogConfig",
+    "CleanerConfig",
+    "LogManagerConfig",
+    "NetworkConfig",
+    "ConnectionLimits",
+    "BrokerConfig",
+    "GroupConfig",
+)
 # Asked for by the views' own methods, not by name.
 THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {"max_compaction_lag_ms"}
 # Another view hands the same key on.

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.brokers import Registration, broker_record, plan_liveness, register
+from broker.metadata.controller.configs import AlterResult, ResourceChange, plan_alter_configs
 from broker.metadata.controller.features import METADATA_VERSION, bootstrap_records, check_metadata_version
 from broker.metadata.controller.partitions import (
     CreatePartitionsResult,
@@ -180,6 +181,14 @@ class Controller:
     ) -> list[CreatePartitionsResult]:
         """Extend topics; one result a name, in request order."""
         plan = plan_create_partitions(self._pending_image, topics)
+        return await self._execute(Plan([], plan.result) if validate_only else plan)
+
+    async def alter_configs(
+        self, entries: Sequence[ResourceChange], *, validate_only: bool = False
+    ) -> list[AlterResult]:
+        """Change configs of topics and brokers; one result an entry, in request order. In force when this returns."""
+        image = self._pending_image
+        plan = plan_alter_configs(image, entries, self._rules.resolver(image), self._node_id)
         return await self._execute(Plan([], plan.result) if validate_only else plan)
 
     async def auto_create(self, names: Iterable[str]) -> list[CreateTopicResult]:

@@ -110,8 +110,8 @@ class TopicRules:
 
     broker: BrokerConfig
     groups: GroupConfig
-    resolver: Callable[[], Resolver]
-    """The configuration that topics inherit from, as it is now."""
+    resolver: Callable[[ClusterImage], Resolver]
+    """The configuration that topics inherit from, as it is under an image."""
 
 
 def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
@@ -133,6 +133,7 @@ def plan_create_topics(
     distinct = {topic.name: topic for topic in topics}
     too_many = _asked_partitions(distinct.values(), rules) > MAX_RECORDS_PER_COMMAND
     collisions = _collision_index(image, topics)
+    resolver = rules.resolver(image)
     records: list[object] = []
     results: list[CreateTopicResult] = []
     for name, topic in distinct.items():
@@ -142,7 +143,7 @@ def plan_create_topics(
             if too_many:
                 raise PolicyViolation("Excessively large number of partitions per request.")
             _check_name(image, name, collisions)
-            configs = checked_configs(topic.configs, rules.resolver())
+            configs = checked_configs(topic.configs, resolver)
             created = TopicImage(name, new_topic_id(), tuple(_new_partitions(image, topic, rules)))
         except MetadataError as refusal:
             results.append(CreateTopicResult(name, error=refusal))

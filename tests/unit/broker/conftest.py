@@ -69,7 +69,7 @@ class Node:
             TopicRules(
                 self.config,
                 GroupConfig(offsets_topic_num_partitions=3),
-                lambda: resolver,
+                lambda image: resolver,
             ),
             self.snapshots,
             SystemClock(),

@@ -1,75 +1,18 @@
-"""Overrides that are refused, and what DescribeConfigs is told."""
+"""What DescribeConfigs is told."""
 
 from __future__ import annotations
 
-import pytest
-
 from config.dynamic import (
-    canonical_topic_configs,
     describe_broker,
     describe_broker_defaults,
     describe_group,
     describe_topic,
-    validate_topic_configs,
 )
-from config.errors import InvalidConfig
 from config.keys import BROKER_KEYS, TOPIC_KEYS
 from config.load import load
 from config.resolve import ConfigSource, Resolver
 
 EMPTY = Resolver({})
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"no.such.key": "1"}, "Unknown topic config name: no.such.key"),
-        ({"log.retention.ms": "1"}, "Unknown topic config name: log.retention.ms"),
-        ({"retention.ms": "abc"}, "Invalid value abc for configuration retention.ms: Not a number of type LONG"),
-        ({"retention.ms": None}, "Null value not supported for topic configs: retention.ms"),
-        (
-            {"retention.ms": None, "no.such": "1", "x": None},
-            "Null value not supported for topic configs: retention.ms,x",
-        ),
-        (
-            {"cleanup.policy": "foo"},
-            "Invalid value foo for configuration cleanup.policy: String must be one of: compact, delete",
-        ),
-        (
-            {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"},
-            "conflict topic config setting min.compaction.lag.ms (5) > max.compaction.lag.ms (4)",
-        ),
-        (
-            {"remote.storage.enable": "true"},
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage.",
-        ),
-    ],
-)
-def test_refused_overrides(overrides, message):
-    with pytest.raises(InvalidConfig) as refusal:
-        validate_topic_configs(overrides)
-    assert refusal.value.message == message
-
-
-def test_value_longer_than_a_record_holds():
-    replicas = ",".join(["0:1"] * 8192)
-    validate_topic_configs({"leader.replication.throttled.replicas": replicas})
-    with pytest.raises(InvalidConfig, match="32767 bytes"):
-        validate_topic_configs({"leader.replication.throttled.replicas": replicas + ",0:1"})
-
-
-def test_compaction_lags_are_compared_with_what_is_inherited():
-    resolver = load(None, {}, ["log.cleaner.max.compaction.lag.ms=10"]).resolver
-    validate_topic_configs({"min.compaction.lag.ms": "11"})
-    with pytest.raises(InvalidConfig, match="conflict topic config"):
-        validate_topic_configs({"min.compaction.lag.ms": "11"}, resolver)
-
-
-def test_accepted_overrides_are_stored_trimmed():
-    given = {"preallocate": " TRUE ", "retention.ms": " 5", "cleanup.policy": "compact"}
-    assert canonical_topic_configs(given) == {"preallocate": "true", "retention.ms": "5", "cleanup.policy": "compact"}
-    validate_topic_configs({})
 
 
 def test_topic_description_has_every_key_once():
@@ -109,7 +52,7 @@ def test_broker_description():
 
 
 def test_broker_defaults_list_only_that_layer():
-    resolver = EMPTY.with_dynamic({"log.retention.ms": "1"}, {"log.retention.ms": "2", "log.segment.bytes": "1048576"})
+    resolver = Resolver({}, {"log.retention.ms": "1"}, {"log.retention.ms": "2", "log.segment.bytes": "1048576"})
     entries = {entry.name: entry for entry in describe_broker_defaults(resolver)}
     assert {name: entry.value for name, entry in entries.items()} == {
         "log.retention.ms": "2",

@@ -83,7 +83,6 @@ def test_value_becomes_text(value, text):
             "Invalid value foo for configuration cleanup.policy: String must be one of: compact, delete",
         ),
         ("cleanup.policy", "delete,", "Configuration 'cleanup.policy' values must not be empty."),
-        ("cleanup.policy", "delete,delete", "Configuration 'cleanup.policy' values must not be duplicated."),
         (
             "compression.type",
             "none",

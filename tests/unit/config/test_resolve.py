@@ -125,7 +125,9 @@ def test_unreadable_static_value_is_refused():
         resolver({"num.partitions": "many"}).get("num.partitions")
 
 
-def test_with_dynamic_keeps_the_static_layer():
-    values = resolver({"num.partitions": "3", "log.retention.ms": "1"}).with_dynamic({"log.retention.ms": "2"}, {})
+def test_other_dynamic_layers_keep_the_static_layer():
+    values = resolver({"num.partitions": "3", "log.retention.ms": "1"}).with_layers(
+        {ConfigSource.DYNAMIC_BROKER: {"log.retention.ms": "2"}}
+    )
     assert (values.get("num.partitions"), values.get("log.retention.ms")) == (3, 2)
     assert values.is_set("num.partitions") and not values.is_set("log.dir")

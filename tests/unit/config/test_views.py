@@ -64,8 +64,8 @@ def test_network_limits():
         "connections.max.idle.ms=-1",
     ]
     config = network_config(load(None, {}, overrides).resolver)
-    assert config.max_connections_per_ip_overrides == (("10.0.0.1", 5), ("host", 7))
-    assert (config.max_connections, config.connections_max_idle_ms) == (3, -1)
+    assert config.limits.max_connections_per_ip_overrides == (("10.0.0.1", 5), ("host", 7))
+    assert (config.limits.max_connections, config.connections_max_idle_ms) == (3, -1)
 
 
 def test_metadata_directory_and_segment():

@@ -20,7 +20,7 @@ IMAGE = ClusterImage(
 @pytest.fixture
 def api() -> ConfigsApi:
     resolver = Resolver({})
-    return ConfigsApi(lambda: IMAGE, lambda: resolver, node_id=1)
+    return ConfigsApi(lambda: IMAGE, lambda image: resolver, node_id=1)
 
 
 async def describe(ask: Ask, api: ConfigsApi, kind: int, name: str, version: int = 4, **options: Any) -> Any:
@@ -71,8 +71,8 @@ async def test_the_broker_shows_its_own_keys(ask: Ask, api: ConfigsApi) -> None:
 
 
 async def test_the_empty_broker_name_shows_dynamic_defaults_alone(ask: Ask) -> None:
-    resolver = Resolver({}).with_dynamic({}, {"log.retention.ms": "7"})
-    api = ConfigsApi(lambda: IMAGE, lambda: resolver, node_id=1)
+    resolver = Resolver({}, dynamic_default={"log.retention.ms": "7"})
+    api = ConfigsApi(lambda: IMAGE, lambda image: resolver, node_id=1)
     result = await describe(ask, api, BROKER, "")
     assert [(e.name, e.value, e.config_source) for e in result.configs] == [("log.retention.ms", "7", 3)]
 

@@ -31,12 +31,12 @@ from broker.metadata.controller.topics import (
     plan_delete_topics,
 )
 from broker.metadata.errors import (
+    InvalidConfiguration,
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidReplicationFactor,
     InvalidRequest,
     InvalidTopic,
-    InvalidTopicConfig,
     PolicyViolation,
     TopicAlreadyExists,
     UnknownTopicId,
@@ -58,7 +58,7 @@ from storage.types import TopicPartition
 
 DIR, OTHER_DIR = bytes([9]) * 16, bytes([8]) * 16
 _RESOLVER = Resolver({})
-RULES = TopicRules(BrokerConfig(num_partitions=3), GroupConfig(offsets_topic_num_partitions=5), lambda: _RESOLVER)
+RULES = TopicRules(BrokerConfig(num_partitions=3), GroupConfig(offsets_topic_num_partitions=5), lambda image: _RESOLVER)
 
 
 def ids() -> Callable[[], bytes]:
@@ -122,10 +122,10 @@ def test_with_several_log_dirs_the_directory_stays_open() -> None:
         (NewTopic("x", 1, 0), InvalidReplicationFactor, "larger than 0"),
         (NewTopic("x", 0, 1), InvalidPartitions, "non-positive"),
         (NewTopic("x", -5, 1), InvalidPartitions, "non-positive"),
-        (NewTopic("x", configs=(("foo", "1"),)), InvalidTopicConfig, "Unknown topic config name: foo"),
-        (NewTopic("x", configs=(("retention.ms", "abc"),)), InvalidTopicConfig, "retention.ms"),
-        (NewTopic("x", configs=(("cleanup.policy", "foo"),)), InvalidTopicConfig, "cleanup.policy"),
-        (NewTopic("x", configs=(("retention.ms", None),)), InvalidTopicConfig, "Null value not supported"),
+        (NewTopic("x", configs=(("foo", "1"),)), InvalidConfiguration, "Unknown topic config name: foo"),
+        (NewTopic("x", configs=(("retention.ms", "abc"),)), InvalidConfiguration, "retention.ms"),
+        (NewTopic("x", configs=(("cleanup.policy", "foo"),)), InvalidConfiguration, "cleanup.policy"),
+        (NewTopic("x", configs=(("retention.ms", None),)), InvalidConfiguration, "Null value not supported"),
         (NewTopic("x", 10_001, 1), PolicyViolation, "Excessively large"),
         (NewTopic("x", -1, 1, ((0, (1,)),)), InvalidRequest, "replication factor was not set"),
         (NewTopic("x", 1, -1, ((0, (1,)),)), InvalidRequest, "numPartitions was not set"),

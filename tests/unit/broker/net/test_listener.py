@@ -15,7 +15,7 @@ from broker.net.connection import Connection
 from broker.net.listener import Listeners
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import start_inline
-from config.views import ListenerConfig, NetworkConfig
+from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
 
 
 def listener(name: str = "PLAINTEXT", host: str = "127.0.0.1", port: int = 0, advertised: int = 0) -> ListenerConfig:
@@ -134,7 +134,7 @@ async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
 
 
 async def test_connections_above_the_limit_are_sent_away_and_room_is_given_again(rig: Rig) -> None:
-    (bound,) = rig.open(max_connections=2)
+    (bound,) = rig.open(limits=ConnectionLimits(max_connections=2))
     peers = [await rig.connect(bound) for _ in range(2)]
     for peer in peers:
         await rig.ask(peer, b"hello")
@@ -146,8 +146,21 @@ async def test_connections_above_the_limit_are_sent_away_and_room_is_given_again
     assert rig.listeners.accepted_count == 3
 
 
+async def test_new_limits_hold_for_connections_to_come(rig: Rig) -> None:
+    (bound,) = rig.open(limits=ConnectionLimits(max_connections=1))
+    first = await rig.connect(bound)
+    await rig.ask(first, b"hello")
+    rig.listeners.limit(ConnectionLimits(max_connections=2))
+    assert await rig.ask(await rig.connect(bound), b"hello") == frame(b"hello")
+    rig.listeners.limit(ConnectionLimits(max_connections=9, max_connections_per_ip_overrides=(("127.0.0.1", 1),)))
+    assert await rig.is_closed(await rig.connect(bound))
+    assert await rig.ask(first, b"hello") == frame(b"hello")
+
+
 async def test_the_limit_per_address_has_exceptions(rig: Rig) -> None:
-    (bound,) = rig.open(max_connections_per_ip=1, max_connections_per_ip_overrides=(("127.0.0.2", 2),))
+    (bound,) = rig.open(
+        limits=ConnectionLimits(max_connections_per_ip=1, max_connections_per_ip_overrides=(("127.0.0.2", 2),))
+    )
     await rig.ask(await rig.connect(bound), b"hello")
     assert await rig.is_closed(await rig.connect(bound))
     for expected in (True, True, False):
@@ -227,7 +240,7 @@ async def test_a_drain_ends_at_its_deadline(rig: Rig) -> None:
 async def test_refusals_name_the_limit_and_a_flood_of_them_is_one_line(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (bound,) = rig.open(listener(), max_connections=1)
+    (bound,) = rig.open(listener(), limits=ConnectionLimits(max_connections=1))
     await rig.ask(await rig.connect(bound), b"first")
     with caplog.at_level("WARNING"):
         for _ in range(5):

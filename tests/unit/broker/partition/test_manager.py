@@ -47,6 +47,17 @@ def test_a_changed_config_reaches_the_log(hosted: Hosted) -> None:
     assert partition.log.config.retention_ms == 5
 
 
+def test_a_change_of_the_broker_reaches_every_log(hosted: Hosted) -> None:
+    partitions = [hosted.create(name) for name in ("a", "b")]
+    new = LogConfig(max_message_bytes=77)
+    hosted.configure_broker("2", new)
+    assert {partition.log.config for partition in partitions} == {LogConfig()}
+    for name in (str(NODE_ID), ""):
+        hosted.configure_broker(name, new)
+        assert [partition.log.config for partition in partitions] == [new, new]
+        hosted.configure_broker(name, LogConfig())
+
+
 def test_a_deleted_topic_is_gone_at_once_and_its_files_after_the_brokers_delay(hosted: Hosted, tmp_path: Path) -> None:
     partition = hosted.create("t", config=LogConfig(file_delete_delay_ms=1))
     partition.append(batch())

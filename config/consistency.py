@@ -1,0 +1,37 @@
+"""Values that are legal alone but not with each other, whichever layers they come from."""
+
+from __future__ import annotations
+
+from config.errors import invalid_value
+from config.keys import TOPIC_KEYS
+from config.resolve import Resolver
+
+_DEDUPE_BUFFER_MIN_BYTES = 1024 * 1024
+"""A cleaner thread with less memory for keys could not hold the entries of one batch."""
+
+
+def check_together(resolver: Resolver) -> None:
+    """Raise InvalidConfig unless a broker can run with all values in force."""
+    get = resolver.get
+    if get("retention.ms") == 0:
+        raise invalid_value("log.retention.ms", 0, "must be at least 1, or -1 for unlimited (minutes and hours alike)")
+    _check_inherited(resolver)
+    shortest, longest = get("log.cleaner.min.compaction.lag.ms"), get("log.cleaner.max.compaction.lag.ms")
+    if shortest > longest:
+        reason = f"must not be greater than log.cleaner.max.compaction.lag.ms, {longest}"
+        raise invalid_value("log.cleaner.min.compaction.lag.ms", shortest, reason)
+    threads = max(get("log.cleaner.threads"), 1)
+    if get("log.cleaner.enable") and get("log.cleaner.dedupe.buffer.size") // threads <= _DEDUPE_BUFFER_MIN_BYTES:
+        reason = f"must give each of {threads} log.cleaner.threads more than {_DEDUPE_BUFFER_MIN_BYTES} bytes"
+        raise invalid_value("log.cleaner.dedupe.buffer.size", get("log.cleaner.dedupe.buffer.size"), reason)
+    shortest, longest = get("group.min.session.timeout.ms"), get("group.max.session.timeout.ms")
+    if shortest > longest:
+        reason = f"must not be greater than group.max.session.timeout.ms, {longest}"
+        raise invalid_value("group.min.session.timeout.ms", shortest, reason)
+
+
+def _check_inherited(resolver: Resolver) -> None:
+    """Refuse broker values that a topic could not have: some broker keys have no bounds of their own."""
+    for row in TOPIC_KEYS.values():
+        if row.synonyms and row.validator is not None:
+            row.validator.check(row.synonyms[0].name, resolver.get(row.name))
