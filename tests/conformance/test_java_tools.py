@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.jvm
 NEEDED_APIS = {
     *("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "InitProducerId", "OffsetForLeaderEpoch"),
     *("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "DescribeGroups", "ListGroups"),
-    *("OffsetCommit", "OffsetFetch", "CreateTopics", "DeleteTopics", "CreatePartitions"),
+    *("OffsetCommit", "OffsetFetch", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords"),
     *("DescribeConfigs", "DescribeCluster", "DescribeTopicPartitions"),
 }
 
@@ -100,6 +102,28 @@ def test_get_offsets_answers_for_both_ends_and_the_greatest_time(shared_broker: 
     assert offset("latest") == f"{unique}:0:12"
     assert offset("earliest") == f"{unique}:0:0"
     assert re.fullmatch(rf"{unique}:0:\d+", offset("max-timestamp"))
+
+
+def test_records_are_deleted_up_to_the_offsets_of_a_file(
+    shared_broker: BrokerProcess, unique: str, tmp_path: Path
+) -> None:
+    fill(shared_broker, unique, 12)
+    wanted = tmp_path / "offsets.json"
+
+    def delete(offset: int, partition: int = 0) -> str:
+        entry = {"topic": unique, "partition": partition, "offset": offset}
+        wanted.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+        return tool("kafka-delete-records", shared_broker.bootstrap, "--offset-json-file", str(wanted))
+
+    def earliest() -> str:
+        return tool("kafka-get-offsets", shared_broker.bootstrap, "--topic", unique, "--time", "earliest").strip()
+
+    assert f"partition: {unique}-0\tlow_watermark: 5" in delete(5)
+    assert earliest() == f"{unique}:0:5"
+    assert "low_watermark: 5" in delete(3)
+    assert "OffsetOutOfRangeException" in delete(13)
+    assert "low_watermark: 12" in delete(-1)
+    assert earliest() == f"{unique}:0:12"
 
 
 def test_every_api_the_tools_need_is_offered_and_usable(bootstrap: str) -> None:
