@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
+from broker.background.compaction import Cleaner
 from broker.background.recovery import Recovery
 from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
@@ -28,6 +29,7 @@ class Watched(NamedTuple):
     sessions: FetchSessions
     recovery: Recovery
     storage: StorageStats
+    cleaner: Cleaner
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -72,6 +74,37 @@ def broker_sources(
     yield Source(catalog.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
     yield Source(catalog.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
     yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+    yield from _cleaner_sources(watched.cleaner)
+
+
+def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
+    stats = cleaner.stats
+    yield single(catalog.CLEANER_DEAD_THREADS, lambda: int(cleaner.is_failing))
+    yield single(
+        catalog.CLEANER_RECOPY_PERCENT,
+        lambda: 100 * stats.last_pass.written_bytes // max(stats.last_pass.read_bytes, 1),
+    )
+    yield single(catalog.CLEANER_MAX_CLEAN_SECONDS, lambda: int(stats.last_pass.seconds))
+    yield single(catalog.CLEANER_BUFFER_UTILIZATION, lambda: int(100 * stats.last_pass.map_utilization))
+    yield single(catalog.CLEANER_MAX_DELAY_SECONDS, lambda: stats.max_compaction_delay_ms // 1000)
+    yield single(catalog.CLEANER_MAX_DIRTY_PERCENT, lambda: int(100 * stats.max_dirty_ratio))
+    yield single(catalog.CLEANER_SINCE_LAST_RUN, lambda: cleaner.since_last_look_ms)
+    yield Source(catalog.UNCLEANABLE_PARTITIONS, lambda: _per_uncleanable(cleaner, lambda log: 1))
+    yield Source(catalog.UNCLEANABLE_BYTES, lambda: _per_uncleanable(cleaner, lambda log: log.size_bytes))
+    yield single(catalog.CLEANER_RUNNING, lambda: cleaner.running_count)
+    yield single(catalog.CLEANER_WAITING, lambda: cleaner.waiting_count)
+    yield single(catalog.CLEANER_OLDEST_WAITING, lambda: cleaner.oldest_waiting_seconds)
+    yield single(catalog.CLEANER_PASSES, lambda: stats.passes)
+    yield single(catalog.CLEANER_FAILURES, lambda: stats.failures)
+    yield single(catalog.CLEANER_ABORTED, lambda: stats.aborted)
+    yield single(catalog.CLEANER_READ_BYTES, lambda: stats.read_bytes)
+    yield single(catalog.CLEANER_WRITTEN_BYTES, lambda: stats.written_bytes)
+    yield single(catalog.CLEANER_REMOVED_RECORDS, lambda: stats.removed_records)
+    yield single(catalog.CLEANER_SECONDS, lambda: stats.seconds)
+
+
+def _per_uncleanable(cleaner: Cleaner, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
+    return (((path,), sum(map(value, logs))) for path, logs in cleaner.uncleanable_by_dir().items())
 
 
 def _per_reason(counts: Mapping[str, int]) -> Iterable[Sample]:

@@ -37,6 +37,8 @@ from broker.api.table import join
 from broker.api.topics import TopicsApi
 from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
+from broker.background.cleaner_child import CleanerChild
+from broker.background.compaction import Cleaner
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -62,7 +64,14 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.version import VERSION
-from config.build import broker_config, connection_limits, group_config, log_manager_config, network_config
+from config.build import (
+    broker_config,
+    cleaner_config,
+    connection_limits,
+    group_config,
+    log_manager_config,
+    network_config,
+)
 from config.dynamic import describe_topic
 from config.resolve import Resolver
 from config.views import ListenerConfig, LogConfig, log_config
@@ -86,6 +95,8 @@ METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 METADATA_LOG = "metadata log"
 COLD_READS = "cold reads"
 """The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
+CLEANER_POOL = "cleaner"
+"""The pool that waits for cleaner processes to end."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
 MAX_METADATA_BATCH_BYTES = 16 * 1024 * 1024
@@ -134,7 +145,24 @@ class Broker:
             self._logs, self._config.node_id, self._live.log_config, self._clock.now_ms, self._on_lost_dir
         )
         self._checkpoints = Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config)
-        self._retention = Retention(self._partitions, self._pools, self._clock, self._log_config, self._checkpoints)
+        self._retention = Retention(
+            self._partitions,
+            self._pools,
+            self._clock,
+            self._log_config,
+            self._checkpoints,
+            is_busy=lambda tp: self._cleaner.is_busy(tp),
+        )
+        self._cleaner = Cleaner(
+            self._logs,
+            self._partitions,
+            self._pools,
+            self._clock,
+            self._rng,
+            lambda: cleaner_config(self._resolver_now()),
+            partial(CleanerChild.start, partial(self._pools.io, CLEANER_POOL)),
+            self._retention.apply,
+        )
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
@@ -327,6 +355,7 @@ class Broker:
         )
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._follow_broker_configs)
+        self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
         directory.note_loaded(METADATA_LOG)
@@ -376,8 +405,11 @@ class Broker:
     async def _start_background(self) -> None:
         self._checkpoints.start(self._scheduler)
         self._retention.start(self._scheduler)
+        if cleaner_config(self._resolver).enable:
+            self._cleaner.start()
 
     async def _stop_background(self) -> None:
+        await self._cleaner.close()
         await self._scheduler.close()
 
     async def _open_listeners(self) -> None:
@@ -488,6 +520,7 @@ class Broker:
                 self._sessions,
                 self._recovery,
                 self._storage_stats,
+                self._cleaner,
             ),
             lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
             lambda: self._retention.last_run_seconds,

@@ -48,8 +48,6 @@ WITHOUT_EFFECT_YET = {
         {
             "controlled.shutdown.enable",
             "inter.broker.listener.name",
-            "log.cleaner.backoff.ms",
-            "log.cleaner.enable",
             "log.dir.failure.timeout.ms",
             "log.flush.scheduler.interval.ms",
             "max.connection.creation.rate",

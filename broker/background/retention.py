@@ -64,21 +64,20 @@ class Retention:
         """Look at every log; unlink what has no delay."""
         started_ns = self._clock.monotonic_ns()
         for number, partition in enumerate(tuple(self._partitions), 1):
-            if not self._is_busy(partition.tp):
-                await self.apply(partition)
+            await self.apply(partition)
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
         await self._checkpoints.after_maintenance()
         self.last_run_seconds = (self._clock.monotonic_ns() - started_ns) / 1e9
 
     async def apply(self, partition: Partition) -> int:
-        """Let everything go that has no reason to stay; return how many segments went.
+        """Let everything go that has no reason to stay, but while the log is compacted; return how many segments went.
 
         A disk that fails takes its directory offline; any other failure is this log's alone.
         """
         log, count = partition.log, 0
         try:
-            while (removal := log.retain(self._clock.now_ms())) is not None:
+            while not self._is_busy(log.tp) and (removal := log.retain(self._clock.now_ms())) is not None:
                 partition.wake()  # whoever waits for more at a removed offset must learn that it is gone
                 await self._pools.io(os.path.dirname(log.path), removal.rename)
                 log.removed(removal)

@@ -108,5 +108,55 @@ DELETED_BYTES = Metric(
 RETENTION_SECONDS = Metric(
     "odradek_log_retention_run_seconds", Kind.GAUGE, "Time taken by the last retention pass over all logs"
 )
+CLEANER_DEAD_THREADS = Metric(
+    "kafka_log_logcleaner_deadthreadcount", Kind.GAUGE, "1 while the search for logs to clean fails, else 0"
+)
+CLEANER_RECOPY_PERCENT = Metric(
+    "kafka_log_logcleaner_cleaner_recopy_percent", Kind.GAUGE, "Bytes written of those read in the last cleaning"
+)
+CLEANER_MAX_CLEAN_SECONDS = Metric(
+    "kafka_log_logcleaner_max_clean_time_secs", Kind.GAUGE, "Seconds that the last cleaning took"
+)
+CLEANER_BUFFER_UTILIZATION = Metric(
+    "kafka_log_logcleaner_max_buffer_utilization_percent", Kind.GAUGE, "How full the key map of the last cleaning was"
+)
+CLEANER_MAX_DELAY_SECONDS = Metric(
+    "kafka_log_logcleaner_max_compaction_delay_secs",
+    Kind.GAUGE,
+    "By how much the most overdue log exceeds max.compaction.lag.ms",
+)
+CLEANER_MAX_DIRTY_PERCENT = Metric(
+    "kafka_log_logcleanermanager_max_dirty_percent", Kind.GAUGE, "Dirty share of the dirtiest log that may be cleaned"
+)
+CLEANER_SINCE_LAST_RUN = Metric(
+    "kafka_log_logcleanermanager_time_since_last_run_ms", Kind.GAUGE, "Time since the cleaner last looked at the logs"
+)
+UNCLEANABLE_PARTITIONS = Metric(
+    "kafka_log_logcleanermanager_uncleanable_partitions_count",
+    Kind.GAUGE,
+    "Logs whose data made a cleaning fail; they are left alone",
+    ("logDirectory",),
+)
+UNCLEANABLE_BYTES = Metric(
+    "kafka_log_logcleanermanager_uncleanable_bytes", Kind.GAUGE, "Bytes of these logs", ("logDirectory",)
+)
+CLEANER_RUNNING = Metric("odradek_log_cleaner_running", Kind.GAUGE, "Cleanings under way")
+CLEANER_WAITING = Metric("odradek_log_cleaner_waiting", Kind.GAUGE, "Logs that need cleaning and wait for their turn")
+CLEANER_OLDEST_WAITING = Metric(
+    "odradek_log_cleaner_oldest_waiting_seconds", Kind.GAUGE, "How long the first of them waits"
+)
+CLEANER_PASSES = Metric("odradek_log_cleaner_passes", Kind.COUNTER, "Cleanings that were completed")
+CLEANER_FAILURES = Metric("odradek_log_cleaner_failures", Kind.COUNTER, "Cleanings that failed")
+CLEANER_ABORTED = Metric(
+    "odradek_log_cleaner_aborted", Kind.COUNTER, "Cleanings given up because the log or its policy changed"
+)
+CLEANER_READ_BYTES = Metric("odradek_log_cleaner_read_bytes", Kind.COUNTER, "Bytes read by completed cleanings")
+CLEANER_WRITTEN_BYTES = Metric(
+    "odradek_log_cleaner_written_bytes", Kind.COUNTER, "Bytes written by completed cleanings"
+)
+CLEANER_REMOVED_RECORDS = Metric(
+    "odradek_log_cleaner_removed_records", Kind.COUNTER, "Records that completed cleanings left out"
+)
+CLEANER_SECONDS = Metric("odradek_log_cleaner_seconds", Kind.COUNTER, "Time that completed cleanings took")
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -1,0 +1,189 @@
+"""The broker's half of a cleaner process: start it, give it a task, hear of its progress, kill it.
+
+The process is started from the loop's own thread, for two reasons: the kernel ends it when the *thread* that started
+it ends, and `vfork` as subprocess does it holds the loop for less than a millisecond, whatever the broker's size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from broker.background.cleaner_pipe import (
+    BrokenPipeline,
+    Clean,
+    Cleaned,
+    Failed,
+    Fault,
+    Progressed,
+    SetRate,
+    Unpacker,
+    pack,
+)
+
+COMMAND = (sys.executable, "-P", "-m", "broker.background.cleaner_process")
+
+Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a blocking call in a thread."""
+
+
+class ChildDied(Exception):
+    """The process ended in the middle of its task; says how."""
+
+
+class CleaningFailed(Exception):
+    """The process gave its task up."""
+
+    def __init__(self, fault: Fault, reason: str, details: str) -> None:
+        super().__init__(reason)
+        self.fault = fault
+        self.details = details
+
+
+class Child(Protocol):
+    """What cleans one log at a time."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it can take another task."""
+        ...
+
+    async def clean(self, order: Clean, report: Callable[[Any], None]) -> Any:
+        """Carry out a task. Raises: ChildDied, CleaningFailed."""
+        ...
+
+    def set_rate(self, bytes_per_second: float) -> None:
+        """Change the pace of the running task."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once, in the middle of whatever it does."""
+        ...
+
+    async def ended(self) -> None:
+        """Wait until a killed process is gone: from then on it touches no file."""
+        ...
+
+
+class CleanerChild:
+    """A child process and its two pipes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], blocking: Blocking) -> None:
+        self._process = process
+        self._blocking = blocking
+        self._to_child: asyncio.WriteTransport | None = None  # set by start
+        self._outcome: asyncio.Future[Any] | None = None  # of the running task
+        self._report: Callable[[Any], None] | None = None
+        self._is_closed = False  # set when the process was killed or has closed its end
+
+    @classmethod
+    async def start(cls, blocking: Blocking, command: Sequence[str] = COMMAND) -> CleanerChild:
+        """Start a process. Raises: OSError. Blocking: a vfork."""
+        process = _spawn(command)
+        child = cls(process, blocking)
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_read_pipe(lambda: _Receiver(child), process.stdout)
+            child._to_child, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+        except BaseException:
+            process.kill()
+            raise
+        return child
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether it can take another task."""
+        return not self._is_closed
+
+    async def clean(self, order: Clean, report: Callable[[Any], None]) -> Any:
+        """Carry out a task. Raises: ChildDied, CleaningFailed."""
+        assert self._outcome is None, "one task at a time"
+        if self._is_closed:
+            raise ChildDied(await self._how_it_ended())
+        assert self._to_child is not None
+        outcome = self._outcome = asyncio.get_running_loop().create_future()
+        self._report = report
+        self._to_child.write(pack(order))
+        try:
+            message = await outcome
+        finally:
+            self._outcome = None
+        if isinstance(message, Cleaned):
+            return message.result
+        if isinstance(message, Failed):
+            raise CleaningFailed(*message)
+        raise ChildDied(await self._how_it_ended())
+
+    def set_rate(self, bytes_per_second: float) -> None:
+        """Change the pace of the running task."""
+        if self._to_child is not None and not self._is_closed:
+            self._to_child.write(pack(SetRate(bytes_per_second)))
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._is_closed = True
+        self._process.kill()
+
+    async def ended(self) -> None:
+        """Wait until the process is gone, and let go of its pipes."""
+        if self._to_child is not None:
+            self._to_child.close()
+        await self._blocking(self._process.wait)
+
+    async def _how_it_ended(self) -> str:
+        self.kill()  # one that has closed its pipe but lives on is of no use
+        status = await self._blocking(self._process.wait)
+        if status < 0:
+            number = -status
+            hint = ", as when memory runs out" if number == signal.SIGKILL else ""
+            return f"the cleaner process was ended by signal {number}{hint}"
+        return f"the cleaner process ended with status {status}"
+
+    def received(self, message: Any) -> None:
+        """Take a message of the process."""
+        if isinstance(message, Progressed):
+            if self._report is not None:
+                self._report(message.progress)
+        elif self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result(message)
+
+    def closed(self) -> None:
+        """Take note that nothing more will come."""
+        self._is_closed = True
+        if self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result(None)
+
+
+def _spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    # An installed broker or one run from its sources: the child finds the same code.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [*command, str(os.getpid())]
+    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+class _Receiver(asyncio.Protocol):
+    """The reading end of a child's output."""
+
+    def __init__(self, child: CleanerChild) -> None:
+        self._child = child
+        self._unpacker = Unpacker()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._unpacker.feed(data):
+                self._child.received(message)
+        except BrokenPipeline:
+            self._child.kill()
+
+    def connection_lost(self, failure: Exception | None) -> None:
+        self._child.closed()
