@@ -31,7 +31,7 @@ class CleaningPass:
         self.child: Child | None = None  # set while one works on it
         self.abort_reason = ""  # set once, by whoever stops it
         self.finished: deque[CleanedGroup] = deque()  # reported by the child, not yet installed
-        self.installed_count = 0
+        self.installed: list[CleanedGroup] = []
         self.installer: asyncio.Task[None] | None = None  # set with the first finished group
         self.failure: StorageFailure | None = None  # of an installation
         self.ended = asyncio.Event()  # set last: nothing of the pass touches the log any more
@@ -50,6 +50,13 @@ class CleaningPass:
         if self.log.is_closed:
             return "the log is gone"
         return "" if self.log.config.is_compact else "the policy is no longer compact"
+
+    @property
+    def has_changed(self) -> bool:
+        """Tell whether the log has lost sources in another way than through this pass: then they could not be read."""
+        replaced = {source for group in self.installed for source in group.sources}
+        left = tuple(source for source in self.task.sources if source not in replaced)
+        return self.log.begin_swap(CleanedGroup(left, ()), self.task.cut_count) is None
 
     def say_started(self) -> None:
         """Log what is about to be done."""

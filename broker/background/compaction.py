@@ -183,17 +183,23 @@ class Cleaner:
     async def _run(self) -> None:
         while not self._is_closing:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._pause_ms() / 1000):
+                async with asyncio.timeout(self.pause_ms / 1000):
                     await self._wake.wait()
             self._wake.clear()
-            try:
-                await self.look()
-                self.is_failing = False
-            except Exception:  # a background job's border: the next look may do better
-                self.is_failing = True
-                logger.exception("looking for logs to clean failed")
+            await self.look_safely()
 
-    def _pause_ms(self) -> int:
+    async def look_safely(self) -> None:
+        """Look, and survive an error of ours: the next look may do better."""
+        try:
+            await self.look()
+            self.is_failing = False
+        except Exception:  # a background job's border
+            self.is_failing = True
+            logger.exception("looking for logs to clean failed")
+
+    @property
+    def pause_ms(self) -> int:
+        """How long nothing is looked for after a look: the backoff, or less when a failed log is to be tried again."""
         pause_ms = self._config().backoff_ms
         retry_ms = self.troubles.next_retry_ms()
         if retry_ms is not None:
@@ -322,7 +328,7 @@ class Cleaner:
         if running.abort_reason:
             await self._discard(running, running.abort_reason)
             return False
-        assert running.installed_count == len(result.groups), (running.installed_count, result.groups)
+        assert len(running.installed) == len(result.groups), (running.installed, result.groups)
         await self._note_clean(running, result)
         return True
 
@@ -367,9 +373,11 @@ class Cleaner:
         """
         try:
             while running.finished and not running.abort_reason:
-                if not await self._install(running, running.finished.popleft()):
+                group = running.finished.popleft()
+                if await self._install(running, group):
+                    running.installed.append(group)
+                else:
                     running.abort(HAS_CHANGED)
-                running.installed_count += 1
         except StorageFailure as failure:
             running.failure = failure
             running.abort("the output cannot be installed")
@@ -424,9 +432,11 @@ class Cleaner:
         self, running: CleaningPass, failure: ChildDied | CleaningFailed | StorageFailure | OSError
     ) -> None:
         """Decide what a pass that did not come to its end means for its log."""
-        is_stopped = running.abort_reason and running.failure is None
-        if is_stopped or running.outdated_reason:
-            await self._discard(running, running.abort_reason or running.outdated_reason)
+        reason = running.outdated_reason or (running.abort_reason if running.failure is None else "")
+        if not reason and running.failure is None and running.has_changed:
+            reason = HAS_CHANGED
+        if reason:
+            await self._discard(running, reason)
             return
         self.stats.failures += 1
         await self._remove_output(running)

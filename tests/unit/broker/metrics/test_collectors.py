@@ -20,6 +20,7 @@ from broker.metrics.collectors import BrokerCollector
 from broker.metrics.docs import exported_name
 from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
 from protocol.records.builder import build_batch
+from tests.harness.cleaning import CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted
 
 
@@ -34,7 +35,10 @@ class Rig:
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
         recovery = Recovery(hosted.logs, pools, scheduler, lambda: 1, lambda: 0)
-        watched = Watched(self.phase, connections, hosted.manager, _Sessions(), recovery, hosted.logs.stats)
+        self.cleaner = CleanerBed(hosted).cleaner
+        watched = Watched(
+            self.phase, connections, hosted.manager, _Sessions(), recovery, hosted.logs.stats, self.cleaner
+        )
         sources = broker_sources(watched, lambda: self.groups, lambda: 0.25)
         self.registry = CollectorRegistry()
         self.registry.register(BrokerCollector(self.stats, sources))
@@ -88,6 +92,16 @@ def test_names_are_legal_and_counters_end_in_total(rig: Rig) -> None:
         assert not metric.name.endswith("_total"), "the exporter adds it"
         expected = f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else exported_name(metric)
         assert expected in exported
+
+
+def test_uncleanable_logs_are_counted_by_directory(rig: Rig) -> None:
+    directory = rig.hosted.logs.dirs[0].path
+    name = "kafka_log_logcleanermanager_uncleanable"
+    assert rig.value(f"{name}_partitions_count", logDirectory=directory) == 0
+    log = rig.hosted.manager.get("t", 1).log
+    rig.cleaner.troubles.mark_uncleanable(log, "bad batch")
+    assert rig.value(f"{name}_partitions_count", logDirectory=directory) == 1
+    assert rig.value(f"{name}_bytes", logDirectory=directory) == log.size_bytes
 
 
 def test_partitions_are_summed_by_topic_and_shown_by_log(rig: Rig) -> None:

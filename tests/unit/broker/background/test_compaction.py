@@ -1,0 +1,487 @@
+"""The cleaner: which log comes when, what becomes of passes that fail or are overtaken by events, and who is told."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.background.cleaner_child import ChildDied, CleaningFailed
+from broker.background.cleaner_pass import PROGRESS_EVERY_NS
+from broker.background.cleaner_pipe import Fault
+from broker.metadata.image import TOPIC_RESOURCE, Delta
+from config.views import LogConfig
+from storage.compaction.swap import Swap
+from storage.compaction.task import Progress
+from storage.errors import StorageFailure
+from tests.harness.cleaning import COMPACT, CleanerBed
+from tests.harness.hosted import NOW_MS, Hosted
+
+
+@pytest.fixture
+async def bed(tmp_path: Path) -> AsyncIterator[CleanerBed]:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    bed = CleanerBed(hosted)
+    yield bed
+    bed.is_held = False
+    await bed.cleaner.close()
+    hosted.logs.close(clean=False)
+
+
+def checkpoint_lines(bed: CleanerBed, topic: str) -> list[str]:
+    path = bed.hosted.path_of(topic).parent / "cleaner-offset-checkpoint"
+    return path.read_text().splitlines()[2:]
+
+
+def held(bed: CleanerBed) -> CleanerBed:
+    bed.is_held = True
+    return bed
+
+
+# --- which and when ---
+
+
+async def test_a_cleaned_log_keeps_the_newest_record_of_each_key_and_its_checkpoint_says_how_far(
+    bed: CleanerBed,
+) -> None:
+    partition = bed.create("t")
+    await bed.look()
+    await bed.finish()
+    assert [(record.offset, record.key, record.value) for record in bed.records("t")] == [
+        (58, b"0", b"9"),
+        (59, b"1", b"9"),
+    ]
+    assert partition.log.log_end_offset == 60
+    assert checkpoint_lines(bed, "t") == ["t 0 60"]
+    assert bed.after == [("t", False)]
+    assert bed.leftovers("t") == []
+    stats = bed.cleaner.stats
+    assert (stats.passes, stats.failures, stats.aborted, stats.removed_records) == (1, 0, 0, 58)
+    assert 0 < stats.written_bytes < stats.read_bytes
+
+
+async def test_a_clean_log_is_not_cleaned_again_and_the_processes_end(bed: CleanerBed) -> None:
+    bed.create("t")
+    await bed.look()
+    await bed.finish()
+    assert [child.is_gone for child in bed.children] == [False]
+    await bed.look()
+    assert bed.passes == ["t"]
+    assert [child.is_gone for child in bed.children] == [True]
+
+
+async def test_logs_that_are_not_compacted_are_left_alone(bed: CleanerBed) -> None:
+    bed.create("t", config=LogConfig())
+    await bed.look()
+    assert not bed.children
+
+
+async def test_the_dirtiest_log_comes_first_and_the_other_waits(bed: CleanerBed) -> None:
+    for topic in ("less", "more"):
+        bed.create(topic, segments=4)
+    bed.hosted.logs.set_cleaner_checkpoint(bed.tp("less"), 20)
+    held(bed)
+    await bed.look()
+    assert bed.cleaner.is_busy(bed.tp("more"))
+    assert not bed.cleaner.is_busy(bed.tp("less"))
+    assert bed.cleaner.waiting_count == 1
+    bed.hosted.clock.wall_ms += 5_000
+    assert bed.cleaner.oldest_waiting_seconds == 5
+    await bed.look()
+    assert bed.cleaner.oldest_waiting_seconds == 5
+    await bed.finish()
+    await bed.look()
+    await bed.finish()
+    assert bed.passes == ["more", "less"]
+    assert len(bed.children) == 1
+    assert bed.cleaner.waiting_count == 0
+
+
+async def test_a_log_below_its_ratio_waits_and_one_that_is_overdue_does_not(bed: CleanerBed) -> None:
+    config = replace(COMPACT, min_cleanable_dirty_ratio=0.9)
+    bed.create("patient", segments=4, config=config)
+    bed.create("overdue", segments=4, config=replace(config, max_compaction_lag_ms=1_000))
+    for topic in ("patient", "overdue"):
+        bed.hosted.logs.set_cleaner_checkpoint(bed.tp(topic), 60)
+    bed.hosted.clock.wall_ms += 6_000
+    held(bed)
+    await bed.look()
+    assert [child.order.task.tp.topic for child in bed.children] == ["overdue"]
+    assert bed.cleaner.waiting_count == 0
+    assert bed.cleaner.stats.max_compaction_delay_ms == 5_000
+    assert bed.cleaner.stats.max_dirty_ratio == pytest.approx(0.25)
+
+
+async def test_there_are_as_many_passes_as_threads_and_they_share_memory_and_rate(bed: CleanerBed) -> None:
+    bed.config = bed.config._replace(threads=2, io_max_bytes_per_second=1_000.0)
+    for topic in ("x", "y", "z"):
+        bed.create(topic)
+    held(bed)
+    await bed.look()
+    assert bed.cleaner.running_count == 2
+    first, second = bed.children
+    assert (first.rates[-1], second.rates[-1]) == (500, 500)
+    assert first.order is not None
+    assert first.order.task.dedupe_buffer_bytes == bed.config.dedupe_buffer_size // 2
+    first.proceed()
+    await bed.turns(60)
+    assert second.rates[-1] == 1_000
+    bed.config = bed.config._replace(threads=1, io_max_bytes_per_second=200.0)
+    await bed.look()
+    assert bed.cleaner.running_count == 1
+    assert second.rates[-1] == 200
+
+
+async def test_without_threads_nothing_is_cleaned(bed: CleanerBed) -> None:
+    bed.config = bed.config._replace(threads=0)
+    bed.create("t")
+    await bed.look()
+    assert (bed.cleaner.running_count, bed.cleaner.waiting_count) == (0, 1)
+
+
+async def test_a_log_has_one_pass_at_a_time(bed: CleanerBed) -> None:
+    bed.config = bed.config._replace(threads=4)
+    bed.create("t")
+    held(bed)
+    await bed.look()
+    await bed.look()
+    assert len(bed.children) == 1
+
+
+async def test_a_checkpoint_below_the_log_start_is_set_to_it_and_written(bed: CleanerBed) -> None:
+    partition = bed.create("t", segments=2)
+    bed.hosted.logs.set_cleaner_checkpoint(partition.tp, 10)
+    partition.log.increment_log_start_offset(40)
+    await bed.look()
+    assert not bed.children
+    assert checkpoint_lines(bed, "t") == ["t 0 40"]
+
+
+async def test_groups_are_installed_while_the_pass_goes_on(bed: CleanerBed) -> None:
+    config = replace(COMPACT, segment_bytes=2_000)
+    partition = bed.create("t", segments=4, config=config, keys=20)
+    before = partition.log.segment_count
+    swaps: list[bool] = []
+    bed.pools.before = lambda call: swaps.append(bed.cleaner.is_busy(partition.tp))
+    await bed.look()
+    await bed.finish()
+    assert swaps
+    assert bed.leftovers("t") == []
+    assert len(bed.records("t")) == 20
+    assert partition.log.segment_count <= before
+
+
+# --- failures ---
+
+
+async def test_a_log_whose_data_fails_is_reported_once_and_stops_no_other(
+    bed: CleanerBed, caplog: pytest.LogCaptureFixture
+) -> None:
+    bed.create("bad", segments=4)
+    bed.create("good", segments=3)
+    bed.hosted.logs.set_cleaner_checkpoint(bed.tp("good"), 20)
+    held(bed)
+    await bed.look()
+    bed.children[0].proceed(CleaningFailed(Fault.DATA, "CorruptBatch: at 17", "Traceback ..."))
+    await bed.finish()
+    bed.is_held = False
+    for _ in range(3):
+        bed.hosted.clock.wall_ms += 3_600_000
+        await bed.look()
+        await bed.finish()
+    assert bed.passes == ["good"]
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert "topic=bad partition=0" in errors[0].message
+    assert "CorruptBatch: at 17" in errors[0].message
+    assert [one.log.tp.topic for one in bed.cleaner.troubles.uncleanable] == ["bad"]
+    assert bed.cleaner.stats.failures == 1
+
+
+async def test_an_uncleanable_log_has_another_chance_when_its_policy_changes(bed: CleanerBed) -> None:
+    bed.create("bad")
+    held(bed)
+    await bed.look()
+    bed.children[0].proceed(CleaningFailed(Fault.DATA, "bad batch", ""))
+    await bed.finish()
+    bed.is_held = False
+    for config in (LogConfig(), COMPACT):
+        bed.hosted.configure("bad", config)
+        bed.cleaner.publish(Delta(changed_configs=frozenset({(TOPIC_RESOURCE, "bad")})), bed.hosted.current)
+    assert not bed.cleaner.troubles.uncleanable
+    await bed.look()
+    await bed.finish()
+    assert bed.passes == ["bad"]
+
+
+async def test_a_corrupt_log_is_uncleanable_by_the_real_rewrite(bed: CleanerBed) -> None:
+    partition = bed.create("bad")
+    path = bed.hosted.path_of("bad") / f"{20:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    await bed.look()
+    while bed.cleaner.is_busy(partition.tp):
+        await bed.turns()
+    assert bed.leftovers("bad") == []
+    assert bed.cleaner.stats.failures == 1
+    assert bed.hosted.logs.cleaner_checkpoint(partition.tp) is None
+
+
+@pytest.mark.parametrize("failure", [ChildDied("signal 9"), CleaningFailed(Fault.OTHER, "MemoryError: ", "")])
+async def test_a_failure_that_may_pass_is_tried_again_after_a_while_in_another_process(
+    bed: CleanerBed, failure: Exception
+) -> None:
+    bed.create("t")
+    held(bed)
+    await bed.look()
+    bed.children[0].proceed(failure)
+    bed.children[0].is_alive = False
+    await bed.finish()
+    await bed.look()
+    assert bed.cleaner.running_count == 0
+    assert bed.cleaner.pause_ms <= bed.config.backoff_ms
+    bed.hosted.clock.wall_ms += bed.config.backoff_ms
+    await bed.look()
+    assert len(bed.children) == 2
+    await bed.finish()
+    assert bed.passes == ["t"]
+    assert not bed.cleaner.troubles.uncleanable
+    assert bed.cleaner.troubles.next_retry_ms() is None
+
+
+async def test_a_process_that_cannot_be_started_is_tried_again_later(bed: CleanerBed) -> None:
+    bed.create("t")
+    bed.refusal = OSError(errno.EMFILE, "Too many open files")
+    await bed.look()
+    await bed.finish()
+    assert bed.cleaner.stats.failures == 1
+    bed.refusal = None
+    bed.hosted.clock.wall_ms += bed.config.backoff_ms
+    await bed.look()
+    await bed.finish()
+    assert bed.passes == ["t"]
+
+
+async def test_a_failed_disk_takes_its_directory_and_stops_no_other(bed: CleanerBed) -> None:
+    bed.config = bed.config._replace(threads=2)
+    lost, kept = bed.create("x").tp, bed.create("y").tp
+    held(bed)
+    await bed.look()
+    bed.children[0].proceed(CleaningFailed(Fault.DISK, "OSError: EIO", ""))
+    await bed.finish()
+    assert list(bed.hosted.logs.logs) == [kept]
+    assert len(bed.hosted.lost_dirs) == 1
+    assert bed.passes == ["y"]
+    assert not bed.cleaner.is_busy(lost)
+
+
+async def test_output_that_cannot_be_installed_takes_the_directory(
+    bed: CleanerBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = bed.create("t")
+
+    def refuse(swap: Swap) -> None:
+        raise StorageFailure("EIO", partition.log.path)
+
+    monkeypatch.setattr(Swap, "stage", refuse)
+    await bed.look()
+    await bed.finish()
+    assert partition.tp not in bed.hosted.logs.logs
+    assert bed.cleaner.stats.failures == 1
+
+
+async def test_an_error_of_ours_is_shown_as_a_dead_thread_until_a_look_goes_well(
+    bed: CleanerBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed.config = bed.config._replace(backoff_ms=0)
+    broken = True
+
+    def config() -> Any:
+        if broken:
+            raise ValueError("a bug")
+        return bed.config
+
+    monkeypatch.setattr(bed.cleaner, "_config", config)
+    assert not bed.cleaner.is_failing
+    await bed.cleaner.look_safely()
+    assert bed.cleaner.is_failing
+    broken = False
+    await bed.cleaner.look_safely()
+    assert not bed.cleaner.is_failing
+
+
+# --- overtaken by events ---
+
+
+async def test_a_paused_log_is_not_touched_until_every_pause_is_taken_back(bed: CleanerBed) -> None:
+    partition = bed.create("t")
+    held(bed)
+    await bed.look()
+    await bed.cleaner.pause(partition.tp)
+    assert not bed.cleaner.is_busy(partition.tp)
+    assert bed.leftovers("t") == []
+    await bed.cleaner.pause(partition.tp)
+    bed.cleaner.resume(partition.tp)
+    await bed.look()
+    assert not bed.cleaner.is_busy(partition.tp)
+    bed.cleaner.resume(partition.tp)
+    await bed.look()
+    assert bed.cleaner.is_busy(partition.tp)
+    assert bed.cleaner.stats.aborted == 1
+
+
+async def test_a_pass_ends_when_its_topic_is_deleted_and_the_line_of_the_checkpoint_goes(bed: CleanerBed) -> None:
+    tp = bed.create("t", segments=4).tp
+    bed.create("elsewhere")
+    bed.create("stays")
+    for one in (tp, bed.tp("stays")):
+        bed.hosted.logs.set_cleaner_checkpoint(one, 0)
+    held(bed)
+    await bed.look()
+    assert bed.cleaner.is_busy(tp)
+    delta = Delta(deleted_topics=(bed.hosted.current.topics_by_name["t"],))
+    bed.hosted.delete("t")
+    bed.cleaner.publish(delta, bed.hosted.current)
+    await bed.turns(60)
+    assert not bed.cleaner.is_busy(tp)
+    assert not bed.hosted.lost_dirs
+    assert checkpoint_lines(bed, "stays") == ["stays 0 0"]
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+async def test_a_deletion_at_any_step_of_the_installation_harms_nothing(bed: CleanerBed, step: int) -> None:
+    tp = bed.create("t").tp
+    other = bed.create("u", segments=1)
+    calls = 0
+
+    def before(call: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == step and tp in bed.hosted.logs.logs:
+            topic = bed.hosted.current.topics_by_name["t"]
+            bed.hosted.delete("t")
+            bed.cleaner.publish(Delta(deleted_topics=(topic,)), bed.hosted.current)
+
+    bed.pools.before = before
+    for _ in range(2):
+        await bed.look()
+        await bed.finish()
+    assert tp not in bed.hosted.logs.logs
+    assert not bed.hosted.lost_dirs
+    assert not bed.cleaner.troubles.uncleanable
+    assert other.tp in bed.hosted.logs.logs
+    assert "u" in bed.passes
+
+
+async def test_a_pass_ends_when_the_policy_loses_compact(bed: CleanerBed) -> None:
+    tp = bed.create("t").tp
+    held(bed)
+    await bed.look()
+    bed.hosted.configure("t", LogConfig())
+    bed.cleaner.publish(Delta(changed_configs=frozenset({(TOPIC_RESOURCE, "t")})), bed.hosted.current)
+    await bed.turns()
+    assert not bed.cleaner.is_busy(tp)
+    assert bed.passes == []
+
+
+async def test_a_step_of_the_process_shows_that_the_policy_was_lost_by_another_way(bed: CleanerBed) -> None:
+    partition = bed.create("t")
+    held(bed)
+    await bed.look()
+    partition.log.config = LogConfig()
+    bed.children[0].report(Progress(1, 2, 3))
+    await bed.turns()
+    assert not bed.cleaner.is_busy(partition.tp)
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+async def test_a_log_that_was_truncated_meanwhile_is_neither_replaced_nor_uncleanable(
+    bed: CleanerBed, is_read_before: bool
+) -> None:
+    partition = bed.create("t")
+    if is_read_before:
+        bed.pools.before = lambda call: partition.log.truncate_to(30)
+        await bed.look()
+    else:
+        held(bed)
+        await bed.look()
+        partition.log.truncate_to(30)
+    await bed.finish()
+    bed.pools.before = lambda call: None
+    assert bed.leftovers("t") == []
+    assert bed.hosted.logs.cleaner_checkpoint(partition.tp) is None
+    assert [record.offset for record in bed.records("t")] == list(range(30))
+    assert (bed.cleaner.stats.aborted, bed.cleaner.stats.failures) == (1, 0)
+    assert bed.after == []
+    assert bed.cleaner.pause_ms <= bed.config.backoff_ms
+    bed.hosted.clock.wall_ms += bed.config.backoff_ms
+    await bed.look()
+    await bed.finish()
+    assert bed.cleaner.stats.passes == 1
+
+
+async def test_closing_stops_the_passes_and_waits_for_them(bed: CleanerBed) -> None:
+    tp = bed.create("t").tp
+    held(bed)
+    await bed.look()
+    await bed.cleaner.close()
+    assert not bed.cleaner.is_busy(tp)
+    assert bed.leftovers("t") == []
+    assert all(child.is_gone for child in bed.children)
+    await bed.cleaner.look()
+    assert bed.cleaner.running_count == 0
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+async def test_closing_in_the_middle_of_an_installation_completes_it(bed: CleanerBed, step: int) -> None:
+    partition = bed.create("t")
+    calls = 0
+    closing: list[Any] = []
+
+    def before(call: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            closing.append(bed.cleaner._tasks.spawn("close", bed.cleaner.close()))
+
+    bed.pools.before = before
+    await bed.look()
+    while bed.cleaner.is_busy(partition.tp):
+        await bed.turns()
+    assert bed.leftovers("t") == []
+    assert [record.offset for record in bed.records("t")][-2:] == [58, 59]
+    await bed.turns()
+
+
+# --- what is said ---
+
+
+async def test_start_progress_and_end_are_said(bed: CleanerBed, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    bed.create("t")
+    held(bed)
+    await bed.look()
+    report = bed.children[0].report
+    report(Progress(10, 4 << 20, 0))
+    bed.hosted.clock.wall_ms += PROGRESS_EVERY_NS // 1_000_000
+    report(Progress(1 << 20, 4 << 20, 77))
+    report(Progress(2 << 20, 4 << 20, 99))
+    await bed.finish()
+    said = [record.message for record in caplog.records if "cleaning" in record.message]
+    assert len(said) == 3
+    assert said[0].startswith("cleaning started topic=t partition=0 first_dirty_offset=0 end_offset=60 ")
+    assert f"read_bytes={1 << 20} of={4 << 20} written_bytes=77 mib_per_s=0.1 left_s=30" in said[1]
+    assert said[2].startswith("cleaning done topic=t partition=0 end_offset=60 ")
+    assert "removed_records=58" in said[2]
+
+
+async def test_the_time_since_the_last_look_grows(bed: CleanerBed) -> None:
+    await bed.look()
+    bed.hosted.clock.wall_ms = NOW_MS + 700
+    assert bed.cleaner.since_last_look_ms == 700
