@@ -98,7 +98,7 @@ def retain(state: LogState, now_ms: int) -> Removal | None:
     """
     offsets, segments = state.offsets, state.segments
     ends = Ends(offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset)
-    decision = deletable(segments.ascending(), ends, state.config, size_bytes=segments.size_bytes(), now_ms=now_ms)
+    decision = deletable(segments.ascending(), ends, state.config, now_ms)
     _note_future(state, decision, now_ms)
     count = len(decision.reasons)
     if not count:

@@ -69,19 +69,17 @@ class Decision(NamedTuple):
     """Newest timestamp of the segment that ended the time pass, where it lies oddly far ahead of the clock."""
 
 
-def deletable(
-    segments: Sequence[Candidate], ends: Ends, config: LogConfig, *, size_bytes: int, now_ms: int
-) -> Decision:
+def deletable(segments: Sequence[Candidate], ends: Ends, config: LogConfig, now_ms: int) -> Decision:
     """Decide about at most MAX_SEGMENTS_PER_DECISION of a log's segments, all of them given with the oldest first.
 
-    size_bytes: of all of them. Whoever gets so many asks again. Raises: what retention_timestamp raises.
+    Whoever gets so many asks again. Raises: what retention_timestamp raises.
     """
     walk = _Walk(segments, ends)
     walk.take_below_log_start()
     future_timestamp = None
     if config.is_delete:
         if config.retention_bytes >= 0:
-            walk.take_by_size(size_bytes - walk.taken_bytes - config.retention_bytes)
+            walk.take_by_size(config.retention_bytes)
         if config.retention_ms >= 0:
             future_timestamp = walk.take_by_time(now_ms, config.retention_ms)
     return Decision(tuple(walk.reasons), len(walk.reasons) == len(segments), future_timestamp)
@@ -90,26 +88,26 @@ def deletable(
 class _Walk:
     """One way from the oldest segment forward; a pass goes on where the one before stopped."""
 
-    __slots__ = ("_ends", "_limit", "_segments", "reasons", "taken_bytes")
+    __slots__ = ("_ends", "_limit", "_segments", "reasons")
 
     def __init__(self, segments: Sequence[Candidate], ends: Ends) -> None:
         self._segments = segments
         self._ends = ends
         self._limit = min(len(segments), MAX_SEGMENTS_PER_DECISION)
         self.reasons: list[Reason] = []
-        self.taken_bytes = 0
 
     def take_below_log_start(self) -> None:
-        while (segment := self._next()) is not None:
+        while self._next() is not None:
             following = self._segments[len(self.reasons) + 1 : len(self.reasons) + 2]
             if not following or following[0].base_offset > self._ends.log_start_offset:
                 return
-            self._take(segment, Reason.LOG_START)
+            self.reasons.append(Reason.LOG_START)
 
-    def take_by_size(self, excess_bytes: int) -> None:
+    def take_by_size(self, retention_bytes: int) -> None:
+        excess_bytes = sum(segment.size for segment in self._segments[len(self.reasons) :]) - retention_bytes
         while (segment := self._next()) is not None and excess_bytes >= segment.size:
             excess_bytes -= segment.size
-            self._take(segment, Reason.SIZE)
+            self.reasons.append(Reason.SIZE)
 
     def take_by_time(self, now_ms: int, retention_ms: int) -> int | None:
         """Take the expired ones; return the newest timestamp of the one that stays if it lies in the odd future."""
@@ -117,7 +115,7 @@ class _Walk:
             timestamp = segment.retention_timestamp()
             if now_ms - timestamp <= retention_ms:
                 return timestamp if timestamp - now_ms > FUTURE_TOLERANCE_MS else None
-            self._take(segment, Reason.TIME)
+            self.reasons.append(Reason.TIME)
         return None
 
     def _next(self) -> Candidate | None:
@@ -131,7 +129,3 @@ class _Walk:
         if upper_bound > self._ends.high_watermark or (is_last and not segment.size):
             return None
         return segment
-
-    def _take(self, segment: Candidate, reason: Reason) -> None:
-        self.reasons.append(reason)
-        self.taken_bytes += segment.size

@@ -62,6 +62,7 @@ def advance_log_start(state: LogState, offset: int) -> bool:
 
 def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = None) -> None:
     """Remove everything and leave one empty segment at `offset`. Raises: OSError. Blocking: disk."""
+    assert not state.unfinished_removals, "a rename that is still to come would take the new segment's files"
     for segment in state.segments:
         state.segments.remove(segment)
         segment.unlink()

@@ -45,7 +45,7 @@ def decide(
     settings = LogConfig(**{"retention_ms": UNLIMITED, "retention_bytes": UNLIMITED, **config})
     end = log[-1].base_offset + 10 if end is None else end
     ends = Ends(start, end if high_watermark is None else high_watermark, end)
-    return deletable(log, ends, settings, size_bytes=sum(one.size for one in log), now_ms=now_ms)
+    return deletable(log, ends, settings, now_ms)
 
 
 def count(decision: Decision) -> int:
