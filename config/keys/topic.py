@@ -284,7 +284,11 @@ KEYS: tuple[ConfigKey, ...] = (
         (Synonym("max.decompressed.message.bytes"),),
     ),
     topic(
-        "delivery.mode", STRING, "immediate", OneOf(("immediate",)), "When records become visible; Odradek's own key."
+        "delivery.mode",
+        STRING,
+        "immediate",
+        OneOf(("immediate", "scheduled")),
+        "When records become visible: at once, or at the time they carry; Odradek's own key.",
     ),
     topic(
         "delivery.max.delay.ms",
