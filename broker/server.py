@@ -53,6 +53,7 @@ from broker.metadata.errors import MetadataError
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, EndpointImage
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
+from broker.metadata.retention import MetadataRetention
 from broker.metrics.collectors import BrokerCollector, Source
 from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
@@ -93,6 +94,8 @@ logger = logging.getLogger(__name__)
 
 METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 METADATA_LOG = "metadata log"
+METADATA_HOUSEKEEPING_MS = 60_000
+"""How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
 COLD_READS = "cold reads"
 """The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
 CLEANER_POOL = "cleaner"
@@ -340,6 +343,10 @@ class Broker:
                 segment_bytes=self._config.metadata_log_segment_bytes,
                 segment_ms=self._config.metadata_log_segment_ms,
                 max_message_bytes=MAX_METADATA_BATCH_BYTES,
+                # What goes is what snapshots cover; the log's own age and size are no reason.
+                retention_ms=-1,
+                retention_bytes=-1,
+                file_delete_delay_ms=self._config.metadata_delete_delay_ms,
             ),
             clean=directory.was_clean,
             stats=self._storage_stats,
@@ -347,7 +354,7 @@ class Broker:
         self._controller = Controller(
             ClusterLog(self._fs, self._clock, log, voter, self._cluster_id),
             TopicRules(self._config, self._groups, self._live.resolver),
-            SnapshotRules(self._config.metadata_log_max_record_bytes_between_snapshots),
+            self._snapshot_rules(),
             self._clock,
             self._rng,
             self._on_metadata_disk,
@@ -370,6 +377,14 @@ class Broker:
                 rack=self._config.rack,
                 log_dirs=tuple(log_dir.directory_id for log_dir in self._logs.online_dirs()),
             )
+        )
+
+    def _snapshot_rules(self) -> SnapshotRules:
+        config = self._config
+        return SnapshotRules(
+            config.metadata_log_max_record_bytes_between_snapshots,
+            config.metadata_log_max_snapshot_interval_ms,
+            retention=MetadataRetention(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
         )
 
     async def _stop_controller(self) -> None:
@@ -407,6 +422,8 @@ class Broker:
         self._retention.start(self._scheduler)
         if cleaner_config(self._resolver).enable:
             self._cleaner.start()
+        interval_ms = self._config.metadata_log_max_snapshot_interval_ms or METADATA_HOUSEKEEPING_MS
+        self._scheduler.every("metadata", min(interval_ms, METADATA_HOUSEKEEPING_MS), self._controller.housekeep)
 
     async def _stop_background(self) -> None:
         await self._cleaner.close()

@@ -65,6 +65,7 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
         metadata_max_retention_ms=get("metadata.max.retention.ms"),
         metadata_log_max_record_bytes_between_snapshots=get("metadata.log.max.record.bytes.between.snapshots"),
         metadata_log_max_snapshot_interval_ms=get("metadata.log.max.snapshot.interval.ms"),
+        metadata_delete_delay_ms=get("internal.metadata.delete.delay.millis"),
         unstable_api_versions_enable=get("unstable.api.versions.enable"),
         http_listener=_http_listener(get("odradek.http.listener")),
         shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),

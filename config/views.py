@@ -208,6 +208,7 @@ class BrokerConfig(NamedTuple):
     metadata_max_retention_ms: int = 604_800_000
     metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
     metadata_log_max_snapshot_interval_ms: int = 3_600_000
+    metadata_delete_delay_ms: int = 60_000
     unstable_api_versions_enable: bool = False
     http_listener: tuple[str, int] | None = ("127.0.0.1", 9404)
     shutdown_timeout_ms: int = 20_000

@@ -15,8 +15,9 @@ Source: KafkaRaftClient, LeaderState.appendLeaderChangeMessage, KafkaMetadataLog
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.features import (
@@ -29,6 +30,7 @@ from broker.metadata.errors import CorruptMetadata, ForeignQuorum, PolicyViolati
 from broker.metadata.framing import control_batch, data_batch, iter_cluster_batches
 from broker.metadata.image import ClusterImage
 from broker.metadata.quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from broker.metadata.retention import SnapshotFile
 from broker.metadata.snapshot import (
     BOOTSTRAP_FILE,
     PART_SUFFIX,
@@ -38,10 +40,12 @@ from broker.metadata.snapshot import (
     decode_snapshot,
     encode_snapshot,
     image_records,
+    last_contained_timestamp,
     list_snapshots,
     write_snapshot,
 )
 from protocol.records.batch import BatchHeader
+from protocol.records.errors import RecordsError
 from protocol.stored.raft import (
     Endpoint,
     KRaftVersionFeature,
@@ -53,8 +57,10 @@ from protocol.stored.raft import (
 )
 from storage.env.clock import Clock
 from storage.env.fs import FileSystem
+from storage.log.deletions import unlink_files
 from storage.log.flush import FlushPlan
 from storage.log.partition_log import PartitionLog
+from storage.log.removal import Removal
 from storage.types import AppendOrigin
 
 logger = logging.getLogger(__name__)
@@ -62,8 +68,8 @@ logger = logging.getLogger(__name__)
 READ_BYTES = 1024 * 1024
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """What a Kafka quorum allows one batch, hence one command."""
-RETAINED_SNAPSHOTS = 2
-"""The newest one is loaded; the one before it stays for the case that the newest turns out damaged."""
+SNAPSHOT_HEADER_BYTES = 64 * 1024
+"""Holds the first batch of a snapshot, the quorum's voters included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,11 @@ class ClusterLog:
         if base.end_offset > self._log.log_end_offset:
             # The log was lost or cut below its snapshot: everything committed is in the snapshot.
             self._log.truncate_fully_and_start_at(base.end_offset)
+        if base.end_offset < self._log.log_start_offset:
+            raise CorruptMetadata(
+                f"{self._directory} starts at offset {self._log.log_start_offset}, above its snapshot's end "
+                f"{base.end_offset}"
+            )
         draft = MetadataDraft(base)
         epoch, timestamp_ms = base.epoch, base.last_timestamp_ms
         for header, messages in self._batches_from(base.end_offset):
@@ -195,11 +206,51 @@ class ClusterLog:
         write_snapshot(self._fs, self._directory, SnapshotId(image.end_offset, image.epoch).file_name, content)
 
     def snapshot_written(self, image: ClusterImage) -> None:
-        """Count from the new snapshot on and drop those it makes superfluous."""
+        """Count from the new snapshot on."""
         self.records_since_snapshot = self._log.log_end_offset - image.end_offset
         self.bytes_since_snapshot = 0
-        for old in list_snapshots(self._fs, self._directory)[RETAINED_SNAPSHOTS:]:
-            self._fs.unlink(f"{self._directory}/{old.file_name}")
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of the log's segments."""
+        return self._log.size_bytes
+
+    def snapshot_files(self) -> list[SnapshotFile]:
+        """Return the snapshots that can be told apart, oldest first. Touches no log state. Blocking: disk."""
+        files = []
+        for snapshot_id in reversed(list_snapshots(self._fs, self._directory)):
+            path = self._path_of(snapshot_id)
+            file = self._fs.open(path, writable=False)
+            try:
+                size_bytes, head = file.size(), file.read_at(SNAPSHOT_HEADER_BYTES, 0)
+            finally:
+                file.close()
+            try:
+                files.append(SnapshotFile(snapshot_id, size_bytes, last_contained_timestamp(head)))
+            except (CorruptMetadata, RecordsError) as corrupt:
+                logger.warning("snapshot passed over path=%s reason=%s", path, corrupt)
+        return files
+
+    def remove_snapshot(self, snapshot_id: SnapshotId) -> None:
+        """Remove a snapshot that a newer one makes superfluous. Blocking: disk."""
+        self._fs.unlink(self._path_of(snapshot_id))
+
+    def start_at(self, snapshot_id: SnapshotId) -> None:
+        """Begin the log at the end of a snapshot; what lies below leaves through `let_go`."""
+        self._log.increment_log_start_offset(snapshot_id.end_offset)
+
+    def let_go(self) -> Removal | None:
+        """Detach segments wholly below the log start, None when there are none; see PartitionLog.retain."""
+        return self._log.retain(self._clock.now_ms())
+
+    def removed(self, removal: Removal) -> None:
+        """Note that a removal's files have their new names; they are unlinked later."""
+        self._log.removed(removal)
+
+    def take_due_deletions(self) -> Callable[[], None] | None:
+        """Take out the removed segments' files that are due: a call that unlinks them, or None."""
+        paths = self._log.deletions.take_due(self._clock.now_ms())
+        return partial(unlink_files, self._fs, paths) if paths else None
 
     def close(self) -> None:
         """Flush and close the log. Blocking: disk."""
@@ -209,12 +260,15 @@ class ClusterLog:
         self._log.append(batch, leader_epoch=self.epoch, origin=AppendOrigin.RAFT)
         self.bytes_since_snapshot += len(batch)
 
+    def _path_of(self, snapshot_id: SnapshotId) -> str:
+        return f"{self._directory}/{snapshot_id.file_name}"
+
     def _newest_snapshot(self) -> tuple[ClusterImage, QuorumRecords]:
         for entry in self._fs.list_dir(self._directory):
             if entry.name.endswith(SUFFIX + PART_SUFFIX):
                 self._fs.unlink(f"{self._directory}/{entry.name}")
         for snapshot_id in list_snapshots(self._fs, self._directory):
-            content = self._fs.read_file(f"{self._directory}/{snapshot_id.file_name}")
+            content = self._fs.read_file(self._path_of(snapshot_id))
             try:
                 return decode_snapshot(content, snapshot_id, self._cluster_id)
             except CorruptMetadata as corrupt:

@@ -145,6 +145,14 @@ def write_snapshot(fs: FileSystem, directory: str, file_name: str, content: byte
     fs.sync_dir(directory)
 
 
+def last_contained_timestamp(data: bytes) -> int:
+    """Return the timestamp of the last record that a snapshot covers; the beginning of its file is enough."""
+    header = next((message for _, messages in iter_cluster_batches(data) for _, message in messages), None)
+    if not isinstance(header, SnapshotHeaderRecord):
+        raise CorruptMetadata("a snapshot does not begin with its header")
+    return header.last_contained_log_timestamp
+
+
 def list_snapshots(fs: FileSystem, directory: str) -> Sequence[SnapshotId]:
     """Return the finished snapshots in a directory, newest first."""
     found = (parse_snapshot_name(entry.name) for entry in fs.list_dir(directory))

@@ -312,6 +312,11 @@ class PartitionLog:
             return None
         return self._guarded(lambda: retain(self._state, now_ms))
 
+    @property
+    def deletions(self) -> Deletions:
+        """Where files of removed segments wait to be unlinked."""
+        return self._state.deletions
+
     def removed(self, removal: Removal) -> None:
         """Note that the renames of a removal are done; its files are unlinked after file.delete.delay.ms."""
         note_removed(self._state, removal)

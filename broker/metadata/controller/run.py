@@ -14,9 +14,11 @@ Source: QuorumController, DeferredEventQueue.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from broker.metadata.apply import MetadataDraft
@@ -46,12 +48,15 @@ from broker.metadata.errors import ControllerClosed, TopicDeletionDisabled
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.log import ClusterLog
 from broker.metadata.publishers import Preparer, Publisher, Publishers
+from broker.metadata.retention import KEEP_EVERYTHING, MetadataRetention, reason_to_go
 from broker.runtime.tasks import TaskOwner
 from protocol.stored.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.uuids import random_uuid
 from storage.env.clock import Clock, Rng
 from storage.errors import StorageError
 from storage.types import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -75,11 +80,15 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
-    """When the log is long enough for a new snapshot."""
+    """When a new snapshot is due, and when old ones go."""
 
     max_bytes: int
     """`metadata.log.max.record.bytes.between.snapshots`."""
+    max_interval_ms: int = 0
+    """`metadata.log.max.snapshot.interval.ms`; 0 = by size only."""
     min_records: int = MIN_RECORDS_BETWEEN_SNAPSHOTS
+    retention: MetadataRetention = KEEP_EVERYTHING
+    """How long snapshots and the log below them are kept."""
 
 
 class Controller:
@@ -113,6 +122,9 @@ class Controller:
         self._flusher: asyncio.Task[None] | None = None
         # Set while a snapshot is written; stays set after a failed one, which is not tried again.
         self._snapshot_task: asyncio.Task[None] | None = None
+        self._last_snapshot_ns = clock.monotonic_ns()
+        # Set while old snapshots are let go of.
+        self._cleaning: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._started = False
 
@@ -157,7 +169,7 @@ class Controller:
 
     async def close(self) -> None:
         """Wait for the commands under way and close the log."""
-        under_way = [task for task in (self._flusher, self._snapshot_task) if task is not None]
+        under_way = [task for task in (self._flusher, self._snapshot_task, self._cleaning) if task is not None]
         if under_way:
             await asyncio.wait(under_way)
         self._fail(ControllerClosed("the controller is closed"))
@@ -210,6 +222,13 @@ class Controller:
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Return a block of producer ids that nobody ever had."""
         return await self._execute(plan_allocate_block(self._pending_image, self._node_id))
+
+    def housekeep(self) -> None:
+        """Start what is due by time: a snapshot, and letting go of old ones and of the log below them."""
+        if self._failure is None:
+            self._maybe_snapshot()
+            if self._cleaning is None:
+                self._cleaning = self._tasks.spawn("clean", self._clean())
 
     async def _execute(self, plan: Plan[R]) -> R:
         """Append, replay, and wait until everything up to here is durable."""
@@ -285,15 +304,39 @@ class Controller:
             self._snapshot_task = self._tasks.spawn("snapshot", self._write_snapshot())
 
     def _is_snapshot_due(self) -> bool:
-        if self._log.bytes_since_snapshot >= self._snapshots.max_bytes:
+        rules, since_ns = self._snapshots, self._clock.monotonic_ns() - self._last_snapshot_ns
+        if self._log.bytes_since_snapshot >= rules.max_bytes:
             return True
-        return self._log.records_since_snapshot >= max(self._snapshots.min_records, 2 * _size(self.image))
+        if 0 < rules.max_interval_ms * 1_000_000 <= since_ns and self._log.records_since_snapshot:
+            return True
+        return self._log.records_since_snapshot >= max(rules.min_records, 2 * _size(self.image))
 
     async def _write_snapshot(self) -> None:
         image = self.image
         await self._run_blocking(lambda: self._log.snapshot(image))
         self._log.snapshot_written(image)
+        self._last_snapshot_ns = self._clock.monotonic_ns()
         self._snapshot_task = None
+
+    async def _clean(self) -> None:
+        """Let go of snapshots that are too old or too much, then of the segments below the oldest that stays."""
+        log = self._log
+        unlink = log.take_due_deletions()
+        if unlink is not None:
+            await self._run_blocking(unlink)
+        snapshots = await self._run_blocking(log.snapshot_files)
+        while reason := reason_to_go(
+            snapshots, self._snapshots.retention, log_size_bytes=log.size_bytes, now_ms=self._clock.now_ms()
+        ):
+            going = snapshots.pop(0).id
+            logger.info("letting a snapshot go snapshot=%s reason=%s", going.file_name, reason)
+            # The snapshot first: one that ends below the log's start would be of no use when a newer one is damaged.
+            await self._run_blocking(partial(log.remove_snapshot, going))
+            log.start_at(snapshots[0].id)
+            while (removal := log.let_go()) is not None:
+                await self._run_blocking(removal.rename)
+                log.removed(removal)
+        self._cleaning = None
 
     def _fail(self, failure: BaseException) -> None:
         """Stop for good: whoever waits learns why, and the committed image stays as it is."""

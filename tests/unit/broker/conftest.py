@@ -19,7 +19,7 @@ from config.resolve import Resolver
 from config.views import BrokerConfig, GroupConfig, ListenerConfig, LogConfig
 from protocol.codec import decode, encode_bytes
 from protocol.messages import RESPONSES
-from storage.env.clock import SeededRng, SystemClock
+from storage.env.clock import Clock, SeededRng, SystemClock
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
 from storage.types import TopicPartition
@@ -37,6 +37,8 @@ class Node:
         self.log_dirs: tuple[bytes, ...] = (DIRECTORY_ID,)
         self.voter = Voter(NODE_ID, DIRECTORY_ID)
         self.snapshots = SnapshotRules(max_bytes=20_971_520)
+        self.segment_bytes = LogConfig().segment_bytes
+        self.clock: Clock = SystemClock()
         self.config = BrokerConfig(node_id=NODE_ID, num_partitions=2)
         self.flushes = 0
         self.flush: Callable[[Callable[[], Any]], Any] | None = None
@@ -48,7 +50,7 @@ class Node:
         return self.directory / "__cluster_metadata-0"
 
     def open_log(self) -> ClusterLog:
-        fs, clock = PosixFileSystem(), SystemClock()
+        fs, clock = PosixFileSystem(), self.clock
         self._seed += 1
         if not self.log_path.exists():
             format_metadata_dir(fs, clock, str(self.directory), str(self.log_path), self.voter)
@@ -58,7 +60,12 @@ class Node:
             SeededRng(self._seed),
             str(self.log_path),
             TopicPartition("__cluster_metadata", 0),
-            LogConfig(max_message_bytes=MAX_BATCH_BYTES),
+            LogConfig(
+                max_message_bytes=MAX_BATCH_BYTES,
+                segment_bytes=self.segment_bytes,
+                retention_ms=-1,
+                file_delete_delay_ms=1_000,
+            ),
         )
         return ClusterLog(fs, clock, log, self.voter, CLUSTER_ID)
 
@@ -72,7 +79,7 @@ class Node:
                 lambda image: resolver,
             ),
             self.snapshots,
-            SystemClock(),
+            self.clock,
             SeededRng(self._seed),
             self._run_blocking,
             self.tasks,
