@@ -37,7 +37,7 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.errors import OffsetOutOfRange, StorageFailure
-from storage.segment.region import FileRegion
+from storage.segment.region import Region
 
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 FIRST_VERSION_WITH_LEADERS = 12
@@ -215,7 +215,7 @@ class _Reading:
         self._found_bytes = 0
         self._min_bytes = min(request.min_bytes, max_bytes)
         self._has_outcome = not wanted  # an error or divergence: nothing to wait for
-        self._regions: dict[Key, FileRegion] = {}  # what leaves with the answer; released here only if it does not
+        self._regions: dict[Key, Region] = {}  # what leaves with the answer; released here only if it does not
         self.results: dict[Key, PartitionData] = {}
         self.partitions: dict[Key, Partition | None] = {}
         self.leader_ids: set[int] = set()

@@ -1,8 +1,8 @@
 """What a connection still has to send: bytes and file regions, in order. The only place that calls sendfile.
 
 A region is a Blob with an open file behind it (see storage.segment.region): it leaves through `os.sendfile` straight
-from the page cache. A file that turns out shorter than promised ends the connection, since the frame's length is
-already on the wire. Regions are released once sent, or when the outbox is dropped.
+from the page cache; one of memory counts as its bytes. A file that turns out shorter than promised ends the connection,
+since the frame's length is already on the wire. Regions are released once sent, or when the outbox is dropped.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from storage.env.page_cache import is_resident
+from storage.segment.region import MemoryRegion
 
 JOIN_BELOW_BYTES = 16 * 1024
 """Pieces up to this size are copied together: one short copy costs less than one more iovec."""
@@ -57,7 +58,7 @@ class Outbox:
         """Queue bytes-like pieces and regions."""
         for piece in pieces:
             if piece:
-                self._items.append(piece)
+                self._items.append(piece if type(piece) is not MemoryRegion else piece.data)
                 self.size_bytes += len(piece)
 
     def flush(self) -> Flushed:

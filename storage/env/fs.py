@@ -48,7 +48,7 @@ class File(Protocol):
         ...
 
     def reserve(self, size: int) -> None:
-        """Reserve disk blocks up to `size` without changing the length; silently nothing where unsupported."""
+        """Reserve disk blocks up to `size` without changing the length. Raises: OSError where it is refused."""
         ...
 
     def size(self) -> int:
@@ -72,6 +72,15 @@ class File(Protocol):
         ...
 
 
+class DirectFile(File, Protocol):
+    """A second handle of a file, past the page cache: positions and sizes of writes are multiples of `block_bytes`.
+
+    Nothing is asked of the buffers' addresses. What is read through another handle afterwards is what was written here.
+    """
+
+    block_bytes: int
+
+
 class DirLock(Protocol):
     """An exclusive lock held until release() or the end of the process."""
 
@@ -85,6 +94,10 @@ class FileSystem(Protocol):
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         """Open an existing file, or create it when missing and `create` is set."""
+        ...
+
+    def open_direct(self, path: str) -> DirectFile | None:
+        """Open an existing file past the page cache; None where the file system does not tell how. Raises: OSError."""
         ...
 
     def read_file(self, path: str) -> bytes:

@@ -9,10 +9,10 @@ import stat
 from collections.abc import Sequence
 from os import pread, preadv, pwrite, pwritev
 
+from storage.env.direct import AlignedBuffers, direct_block_bytes, reserve_blocks
 from storage.env.fs import Buffer, DirEntry
 
 MAX_VECTORS = 1024  # IOV_MAX on Linux
-_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class PosixFile:
@@ -77,12 +77,8 @@ class PosixFile:
         os.ftruncate(self.fd, size)
 
     def reserve(self, size: int) -> None:
-        """Grow the file to `size` with blocks behind it, as the reference's preallocation does."""
-        try:
-            os.posix_fallocate(self.fd, 0, size)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
-                raise
+        """Reserve disk blocks up to `size` without changing the length."""
+        reserve_blocks(self.fd, size)
 
     def size(self) -> int:
         """Return the current length."""
@@ -120,6 +116,50 @@ class PosixFile:
         return f"PosixFile({self.path!r}, fd={self.fd}, pins={self._pins})"
 
 
+class PosixDirectFile(PosixFile):
+    """A descriptor with O_DIRECT: what it writes goes through aligned memory, in steps, to whole blocks of the file."""
+
+    __slots__ = ("_buffers", "block_bytes")
+
+    def __init__(self, fd: int, path: str, block_bytes: int, buffers: AlignedBuffers) -> None:
+        super().__init__(fd, path)
+        self.block_bytes = block_bytes
+        self._buffers = buffers
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Write all of `data` at `position` or raise."""
+        self.writev_at((data,), position)
+
+    def writev_at(self, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all `buffers` one after the other from `position` or raise."""
+        block_bytes = self.block_bytes
+        assert position % block_bytes == sum(map(len, buffers)) % block_bytes == 0, (position, buffers)
+        memory = self._buffers.take()
+        try:
+            filled = 0
+            for buffer in buffers:
+                at = 0
+                while at < len(buffer):
+                    count = min(len(buffer) - at, len(memory) - filled)
+                    memory[filled : filled + count] = buffer[at : at + count]
+                    at, filled = at + count, filled + count
+                    if filled == len(memory):
+                        self._write_blocks(memory, filled, position)
+                        position, filled = position + filled, 0
+            self._write_blocks(memory, filled, position)
+        finally:
+            self._buffers.give_back(memory)
+
+    def _write_blocks(self, memory: memoryview, size: int, position: int) -> None:
+        """Write memory[:size]; after a short write go on from the last whole block, where both sides are aligned."""
+        written = 0
+        while written < size:
+            count = pwrite(self.fd, memory[written:size], position + written)
+            if count < self.block_bytes:
+                raise OSError(errno.EIO, "direct write made no progress", self.path)
+            written += count - count % self.block_bytes
+
+
 class PosixLock:
     """A flock on an open file; the kernel drops it with the process, so a left-over file means nothing."""
 
@@ -138,7 +178,10 @@ class PosixLock:
 class PosixFileSystem:
     """The machine's file system."""
 
-    __slots__ = ()
+    __slots__ = ("_buffers",)
+
+    def __init__(self) -> None:
+        self._buffers = AlignedBuffers()  # shared by all direct files
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
         """Open an existing file, or create it when missing and `create` is set."""
@@ -146,6 +189,20 @@ class PosixFileSystem:
         if create:
             flags |= os.O_CREAT
         return PosixFile(os.open(path, flags, 0o644), path)
+
+    def open_direct(self, path: str) -> PosixDirectFile | None:
+        """Open an existing file past the page cache; None where the file system does not tell how."""
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return None
+            raise
+        block_bytes = direct_block_bytes(fd)
+        if block_bytes is None:
+            os.close(fd)
+            return None
+        return PosixDirectFile(fd, path, block_bytes, self._buffers)
 
     def read_file(self, path: str) -> bytes:
         """Return the whole content."""

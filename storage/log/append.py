@@ -81,6 +81,8 @@ def roll(state: LogState, new_base_offset: int) -> Segment:
         state.segments.remove(active)
         active.unlink()
     else:
+        if active.log.allocation is not None:
+            state.unsynced_files.append(active.log.path)  # its cut, should everything in it be flushed already
         active.seal()
         state.segments.note_use(active)
         state.producers.map_end_offset = new_base_offset
@@ -192,6 +194,8 @@ class LogAppender:
         del data[sum(header.size_bytes for header in headers) :]
         if len(data) > state.config.segment_bytes and origin is _RAFT:
             raise RecordListTooLarge(len(data), state.config.segment_bytes)
+        if state.config is not self._config:
+            self._adopt(state.config)
         first, last_offset = headers[0].base_offset, headers[-1].last_offset
         timestamp = max(header.max_timestamp for header in headers)
         markers = self._markers(data, headers)
@@ -258,6 +262,11 @@ class LogAppender:
             raise StorageFailure(f"cannot index a transaction: {error}", segment.txn_index.path) from error
 
     def _adopt(self, config: LogConfig) -> None:
+        active = self._state.segments.active
+        try:
+            active.adopt(config)
+        except OSError as error:
+            raise StorageFailure(f"cannot follow the settings: {error}", active.log.path) from error
         self._config = config
         self._max_segment_ms = config.max_segment_ms
         self._flushes = config.flush_on_append or config.flush_messages < NEVER
@@ -294,6 +303,8 @@ class LogAppender:
 
     def _flush_if_due(self) -> None:
         state = self._state
+        if state.write_queue.files:
+            return  # not in the file yet: whoever writes it flushes
         unflushed = state.offsets.log_end_offset - state.offsets.recovery_point
         if state.config.flush_on_append or unflushed >= state.config.flush_messages:
             flush_now(state)

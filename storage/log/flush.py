@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from storage.env.fs import File, FileSystem
 from storage.errors import StorageFailure
+from storage.log.direct_writes import write_now, written_end
 from storage.log.state import LogState
 
 
@@ -74,7 +75,7 @@ def plan_flush(state: LogState) -> FlushPlan | None:
 
     Raises: StorageFailure when a file cannot be opened.
     """
-    start, target = state.offsets.recovery_point, state.offsets.log_end_offset
+    start, target = state.offsets.recovery_point, written_end(state)
     if start >= target and not state.has_new_names:
         return None
     files: list[File] = []
@@ -109,6 +110,7 @@ def note_flush_failed(state: LogState, plan: FlushPlan) -> None:
 
 def flush_now(state: LogState) -> None:
     """Plan, run and note in one go. Raises: StorageFailure. Blocking: disk."""
+    write_now(state)
     plan = plan_flush(state)
     if plan is None:
         return

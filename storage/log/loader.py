@@ -156,6 +156,8 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
             state.unsynced_files += segment.file_paths()  # flushes begin at the recovery point, which is above
         if not parameters.is_clean or segment.has_odd_index_sizes():
             segment.ensure_indexes()
+        if not parameters.is_clean and state.segments.after(segment) in suspect[:1] and segment.cut_padding():
+            state.unsynced_files.append(segment.log.path)
         _ensure_in_range(state, segment)
         segment.release_files()
     if not segments or (parameters.is_clean and segments[-1] not in unusable):

@@ -30,6 +30,7 @@ from storage.errors import (
 )
 from storage.log.append import AppendResult, LogAppender, roll
 from storage.log.deletions import Deletions
+from storage.log.direct_writes import LogWrite, note_written, plan_write, write_now, written_end
 from storage.log.flush import FlushPlan, flush_now, note_flush_failed, note_flushed, plan_flush
 from storage.log.loader import LoadParameters, load
 from storage.log.reader import FetchSlice, LogReader, TimestampOffset
@@ -54,12 +55,13 @@ _T = TypeVar("_T")
 class PartitionLog:
     """Append, read, look up, truncate, flush and close one log."""
 
-    __slots__ = ("_appender", "_is_closed", "_offsets", "_reader", "_state", "tp")
+    __slots__ = ("_appender", "_is_closed", "_offsets", "_reader", "_state", "_write_queue", "tp")
 
     def __init__(self, state: LogState) -> None:
         self.tp = state.tp
         self._state = state
         self._offsets = state.offsets
+        self._write_queue = state.write_queue
         self._appender = LogAppender(state)
         self._reader = LogReader(state)
         self._is_closed = False  # set once by close, delete or fail
@@ -230,6 +232,8 @@ class PartitionLog:
     def advance_high_watermark(self, offset: int) -> bool:
         """Move the high watermark forward, at most to the log end; tell whether it moved."""
         offsets = self._offsets
+        if self._write_queue.files:
+            offset = min(offset, self._write_queue.written_end_offset)
         producers = self._state.producers
         if not producers.has_undecided:
             return offsets.advance_stable_high_watermark(offset)
@@ -367,6 +371,34 @@ class PartitionLog:
             return False
         return all([install(self._state, group, result.cut_count) for group in result.groups])
 
+    # --- writes beside the owner (preallocated logs) ---
+
+    def defer_writes(self) -> None:
+        """From now on appends past the page cache wait in memory, above the high watermark, for the owner's plans."""
+        self._write_queue.is_deferred = True
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Tell whether appends wait for a write."""
+        return bool(self._write_queue.files)
+
+    @property
+    def written_end_offset(self) -> int:
+        """Exclusive bound of what the files hold."""
+        return written_end(self._state)
+
+    def write_plan(self) -> LogWrite | None:
+        """Return the next write, for any thread; None when nothing waits, or while one runs."""
+        return None if self._is_closed else plan_write(self._state)
+
+    def written(self, plan: LogWrite) -> None:
+        """Note a write that ran well: what it covers may be read from now on."""
+        note_written(self._state, plan)
+
+    def write_failed(self, plan: LogWrite) -> None:
+        """Give back a write that failed; the log cannot go on."""
+        plan.release()
+
     # --- durability and end of life ---
 
     def flush_plan(self) -> FlushPlan | None:
@@ -400,6 +432,7 @@ class PartitionLog:
 
     def _close(self) -> None:
         state = self._state
+        write_now(state)
         active = state.segments.active
         active.write_final_time_entry()
         if state.epochs.is_worth_saving(state.offsets.log_end_offset):

@@ -16,7 +16,7 @@ from storage.errors import InvalidRecord, OffsetOutOfRange
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
 from storage.log.validator import inflation_bound
-from storage.segment.region import FileRegion
+from storage.segment.region import Region
 from storage.segment.segment import Segment
 
 MEMO_ENTRIES = 128  # consumers of one partition that can follow it without searching
@@ -28,7 +28,7 @@ class FetchSlice(NamedTuple):
     Whoever takes the slice releases the region.
     """
 
-    region: FileRegion | None
+    region: Region | None
     size: int
     segment_base_offset: int
 

@@ -13,6 +13,7 @@ from storage.epochs.cache import LeaderEpochCache
 from storage.log.deletions import Deletions
 from storage.log.offsets import LogOffsets
 from storage.producers.state import ProducerStateManager
+from storage.segment.log_file import WriteQueue
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 from storage.stats import StorageStats
@@ -45,6 +46,7 @@ class LogState:
         "tp",
         "unfinished_removals",
         "unsynced_files",
+        "write_queue",
     )
 
     def __init__(
@@ -72,6 +74,7 @@ class LogState:
         self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
         self.cut_count = 0  # truncations, after which an offset may stand for another record
+        self.write_queue = WriteQueue()  # fixed; what is in it is written by appends and log.direct_writes
         self.segments = Segments()  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
@@ -98,6 +101,7 @@ class LogState:
             created_ms=self.clock.now_ms(),
             jitter_ms=segment_jitter_ms(self.config, self.rng),
             log_size=log_size,
+            queue=self.write_queue,
         )
 
 

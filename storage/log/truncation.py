@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from storage.log.direct_writes import note_truncated, write_now
 from storage.log.producer_rebuild import rebuild_producers
 from storage.log.state import LogState
 from storage.producers.snapshot import delete_snapshots_before, take_snapshot
@@ -28,6 +29,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     if offset < state.segments.first().base_offset:
         truncate_fully(state, offset)
         return True
+    write_now(state)
     for segment in reversed(list(state.segments)):
         if segment.base_offset > offset:
             state.segments.remove(segment)
@@ -36,6 +38,8 @@ def truncate_to(state: LogState, offset: int) -> bool:
     active.truncate_to(offset)
     if not active.is_active:
         active.activate()
+        active.adopt(state.config)
+    note_truncated(state, offset)
     state.epochs.truncate_from_end(offset)
     offsets.truncate(offset)
     rebuild_producers(state, log_start_offset=offsets.log_start_offset, end_offset=offset)
@@ -69,6 +73,7 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     segment = state.new_segment(offset)
     segment.create_files()
     state.segments.add(segment)
+    note_truncated(state, offset)
     start = offset if log_start_offset is None else log_start_offset
     state.epochs.clear()
     state.offsets.restart(start, offset)

@@ -1,13 +1,19 @@
 """The `.log`: batches one after the other, no file header.
 
-Its logical size lives in memory: a preallocated file is longer than its batches, and nothing beyond the logical size is
-ever read. Walks are forward only and read in windows, so that small batches do not cost a system call each.
+Its logical size lives in memory: a preallocated file may be longer than its batches, and nothing beyond the logical
+size is ever read. Walks are forward only and read in windows, so that small batches do not cost a system call each.
+
+A file with an allocation has space reserved before its first append and is written past the page cache where the file
+system can do that (see direct_tail); reads, syncs and truncations always use the buffered handle.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from crc32c import crc32c
@@ -24,11 +30,14 @@ from protocol.records.batch import (
     header_from,
 )
 from protocol.records.errors import CorruptBatch
-from storage.env.fs import Buffer, File, FileSystem
-from storage.segment.region import FileRegion
+from storage.env.fs import Buffer, DirectFile, File, FileSystem
+from storage.segment.direct_tail import DirectTail, DirectWrite, reserve
+from storage.segment.region import FileRegion, MemoryRegion, Region
 
 HEADER_WINDOW_BYTES = 8192  # two index intervals: one read usually ends a walk that an index entry began
 BATCH_WINDOW_BYTES = 1 << 20  # recovery and replay read whole batches
+
+logger = logging.getLogger(__name__)
 
 _WALK = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _LEGACY_HEAD = Struct(">qiIbb")  # offset, size, crc, magic, attributes
@@ -38,16 +47,54 @@ _LEGACY_CRC_START = 16
 _MIN_LEGACY_SIZE = LOG_OVERHEAD + MIN_LEGACY_LENGTH
 
 
+class Allocation(NamedTuple):
+    """What a preallocated `.log` gets: space on disk, and how much of its end stays in memory."""
+
+    reserve_bytes: int
+    cache_bytes: int
+
+
+class WriteQueue:
+    """The `.log` files of one log that have bytes in memory only, oldest first: they are written in this order."""
+
+    __slots__ = ("files", "is_deferred", "written_end_offset")
+
+    def __init__(self) -> None:
+        self.is_deferred = False  # set by an owner that runs the plans; else every append is written at once
+        self.files: deque[LogFile] = deque()  # written by the files themselves
+        self.written_end_offset = 0  # while there are files: what lies below is in them; written by log.direct_writes
+
+
+class Writer(Protocol):
+    """Takes the bytes of an append; `position` is the logical end."""
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Write or take all of `data`, or raise."""
+        ...
+
+
 class LogFile:
-    """One `.log` file; the descriptor is opened on first use."""
+    """One `.log` file; the descriptors are opened on first use."""
 
-    __slots__ = ("_fs", "file", "path", "size")
+    __slots__ = ("_fs", "_is_reserved", "_queue", "allocation", "file", "path", "size", "tail", "writer")
 
-    def __init__(self, fs: FileSystem, path: str, size: int = 0) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        path: str,
+        size: int = 0,
+        allocation: Allocation | None = None,
+        queue: WriteQueue | None = None,
+    ) -> None:
         self._fs = fs
+        self._queue = queue or WriteQueue()
         self.path = path
         self.size = size  # logical end; written by append and truncate
+        self.allocation = allocation  # replaced by allocate
         self.file: File | None = None  # open while in use
+        self.writer: Writer | None = None  # who takes the appends: the file, or this object for its tail
+        self.tail: DirectTail | None = None  # set while the file is written past the page cache
+        self._is_reserved = False  # space was reserved that a cut gives back
 
     def open(self, *, create: bool = False) -> File:
         """Return the open file, opening it when needed."""
@@ -55,21 +102,121 @@ class LogFile:
             self.file = self._fs.open(self.path, create=create)
         return self.file
 
+    # --- append ---
+
     def append(self, data: Buffer) -> int:
         """Write `data` at the logical end and return where it begins. On failure the logical end has not moved."""
         position = self.size
-        (self.file or self.open()).write_at(data, position)
+        (self.writer or self.open_writer()).write_at(data, position)
         self.size = position + len(data)
         return position
 
-    def region(self, position: int, end: int) -> FileRegion:
-        """Pin the bytes [position, end)."""
+    def open_writer(self) -> Writer:
+        """Decide who takes the appends, before the first one after opening. Raises: OSError."""
+        file = self.open()
+        self.writer = file
+        if self.allocation is not None:
+            self._is_reserved = True
+            reserve_bytes, cache_bytes = self.allocation
+            direct = self._open_direct()
+            if direct is not None:
+                self.tail = DirectTail(file, direct, self.size, reserve_bytes=reserve_bytes, cache_bytes=cache_bytes)
+                self.writer = self
+            else:
+                reserve(file, reserve_bytes)
+        return self.writer
+
+    def _open_direct(self) -> DirectFile | None:
+        try:
+            return self._fs.open_direct(self.path)
+        except OSError as error:
+            logger.warning("a log stays on the page cache path=%s reason=%s", self.path, error)
+            return None
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """Write past the page cache, or let it be written by a plan."""
+        tail, queue = self.tail, self._queue
+        assert tail is not None and tail.cache.end == position, (self, position)
+        if not queue.is_deferred:
+            tail.append(data)
+            return
+        tail.take(data)
+        self._enqueue()
+
+    def _enqueue(self) -> None:
+        if self not in self._queue.files:
+            self._queue.files.append(self)
+
+    def note_written(self, write: DirectWrite) -> None:
+        """Take note of a write that ran well; a file that is being left is left once all of it is written."""
+        tail = self.tail
+        if tail is None:
+            write.release()  # the file was closed meanwhile
+            return
+        tail.note_written(write)
+        if not tail.has_unwritten:
+            if write.cuts:
+                self._leave()
+            elif not tail.is_leaving:
+                self._dequeue()
+
+    def _dequeue(self) -> None:
+        if self in self._queue.files:
+            self._queue.files.remove(self)
+
+    def allocate(self, allocation: Allocation | None) -> None:
+        """Follow a change of settings from the next append on. Raises: OSError. Blocking: disk."""
+        if allocation == self.allocation:
+            return
+        was_allocated = self.allocation is not None
+        self.allocation = allocation
+        if allocation is None:
+            self.trim()
+        elif self.tail is not None:
+            self.tail.is_leaving = False
+            self.tail.cache.cap_bytes = allocation.cache_bytes
+            self.tail.cache.evict(self.tail.written)
+            if not self.tail.has_unwritten:
+                self._dequeue()
+        elif not was_allocated:
+            self.writer = None
+
+    def trim(self) -> None:
+        """Cut a preallocated file to its batches; appends, if any follow, go through the page cache.
+
+        What is not written yet is written first, by a plan. Raises: OSError. Blocking: disk.
+        """
+        tail = self.tail
+        if tail is not None and tail.has_unwritten:
+            tail.is_leaving = True
+            self._enqueue()
+        elif self._is_reserved:
+            self.open().truncate(self.size)
+            self._leave()
+
+    def _leave(self) -> None:
+        if self.tail is not None:
+            self.tail.close()
+        self.tail = self.writer = None
+        self._is_reserved = False
+        self._dequeue()
+
+    # --- read ---
+
+    def region(self, position: int, end: int) -> Region:
+        """Give the bytes [position, end): pinned in the file, or from memory if all of them are there."""
         assert 0 <= position <= end <= self.size, (position, end, self.size)
+        tail = self.tail
+        if tail is not None and (position >= tail.cache.start or end > tail.written):
+            return MemoryRegion(tail.read(position, end), position)
         return FileRegion(self.file or self.open(), position, end - position)
 
     def read(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes, none beyond the logical end."""
-        return (self.file or self.open()).read_at(min(size, self.size - position), position)
+        size = min(size, self.size - position)
+        if self.tail is not None:
+            return self.tail.read(position, position + size)
+        return (self.file or self.open()).read_at(size, position)
 
     def find_batch(self, offset: int, position: int) -> int | None:
         """Return the position of the first batch from `position` on whose last offset is >= offset.
@@ -174,14 +321,30 @@ class LogFile:
 
     def truncate(self, size: int) -> None:
         """Move the logical and the physical end to `size`."""
-        self.open().truncate(size)
+        tail = self.tail
+        if tail is None:
+            self.open().truncate(size)
+        elif not tail.drop_unwritten(size):
+            self.open().truncate(size)
+            tail.rewind(size)
         self.size = size
+        if tail is not None and not self.is_waiting:
+            self._dequeue()
 
     def close(self) -> None:
-        """Give the descriptor back once no region pins it."""
+        """Give the descriptors back once no region and no write pins them; what is not written is forgotten."""
+        if self.tail is not None:
+            self.tail.close()
+            self._dequeue()
+        self.tail = self.writer = None
         if self.file is not None:
             self.file.close()
             self.file = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether a plan has something to write or to cut here."""
+        return self.tail is not None and (self.tail.has_unwritten or self.tail.is_leaving)
 
 
 ScannedBatch = tuple[int, BatchHeader, memoryview]

@@ -1,6 +1,7 @@
 """FileRegion: a Blob that stands for bytes of an open file and rides through the codec to sendfile.
 
-The region pins its file: roll, unlink, truncation of the name or closing of the segment leave the descriptor usable
+MemoryRegion is its twin for bytes that are in memory already: the newest ones of a segment written past the page cache.
+A file region pins its file: roll, unlink, truncation of the name or closing of the segment leave the descriptor usable
 until release(). Whoever takes a region releases it exactly once.
 """
 
@@ -37,3 +38,29 @@ class FileRegion:
 
     def __repr__(self) -> str:
         return f"FileRegion(fd={self.fd}, position={self.position}, size={self.size})"
+
+
+class MemoryRegion:
+    """Bytes that were at [position, position + size) of a file when they were read; there is nothing to release."""
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self.data = data
+        self.position = position
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        return self.data
+
+    def release(self) -> None:
+        """Do nothing; it is there for whoever holds either kind."""
+
+    def __repr__(self) -> str:
+        return f"MemoryRegion(position={self.position}, size={len(self.data)})"
+
+
+Region = FileRegion | MemoryRegion

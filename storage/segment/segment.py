@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import os.path
 from collections.abc import Sequence
+from contextlib import suppress
 
 from config.views import LogConfig
 from protocol.records.batch import NO_LEADER_EPOCH, BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
 from storage.errors import CorruptIndex, IndexTooSmall
-from storage.segment.log_file import LogFile
+from storage.segment.log_file import Allocation, LogFile, WriteQueue
 from storage.segment.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -35,6 +36,9 @@ from storage.segment.txn_index import TxnIndex
 from storage.stats import LoadProgress
 
 MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
+PADDING_PROBE_BYTES = (
+    4096  # zeros behind the last batch are a block at most, or the rest of a segment of the reference's
+)
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +85,7 @@ class Segment:
         created_ms: int,
         jitter_ms: int,
         log_size: int = 0,
+        queue: WriteQueue | None = None,
     ) -> None:
         self._fs = fs
         self._config = config
@@ -93,7 +98,7 @@ class Segment:
         self.is_active = False
         self.is_index_full = False  # no room for another batch and the entry written at roll
         index_bytes = config.segment_index_bytes
-        self.log = LogFile(fs, self._path(LOG_SUFFIX), log_size)
+        self.log = LogFile(fs, self._path(LOG_SUFFIX), log_size, _allocation(config), queue)
         self.offset_index = OffsetIndex(fs, self._path(INDEX_SUFFIX), base_offset, index_bytes)
         self.time_index = TimeIndex(fs, self._path(TIME_INDEX_SUFFIX), base_offset, index_bytes)
         self.txn_index = TxnIndex(fs, self._path(TXN_INDEX_SUFFIX), base_offset)
@@ -113,9 +118,7 @@ class Segment:
         ensure_room_in_indexes(self._config)
         for kind in SEGMENT_SUFFIXES:
             self._fs.unlink(self._path(kind))
-        file = self.log.open(create=True)
-        if self._config.preallocate:
-            file.reserve(self._config.segment_bytes)
+        self.log.open(create=True)
         self.log.close()
         self.activate()
 
@@ -169,8 +172,12 @@ class Segment:
         self.write_final_time_entry()
         self.offset_index.file.close()
         self.time_index.file.close()
-        self.trim_log()
+        self.log.trim()
         self.is_active = False
+
+    def adopt(self, config: LogConfig) -> None:
+        """Follow a change of settings: the allocation only, the rest is fixed at creation. Raises: OSError."""
+        self.log.allocate(_allocation(config))
 
     def write_final_time_entry(self) -> None:
         """Let the time index know the largest timestamp of the segment."""
@@ -178,18 +185,13 @@ class Segment:
         if self.log.size:
             self.time_index.maybe_append(self.largest_timestamp, self.offset_of_largest_timestamp, is_final=True)
 
-    def trim_log(self) -> None:
-        """Cut a preallocated `.log` to its batches."""
-        if self._config.preallocate and self.log.open().size() != self.log.size:
-            self.log.truncate(self.log.size)
-
     # --- append ---
 
     def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int) -> None:
         """Write one batch of `size` bytes. The caller has checked sizes and offsets, and undoes a failed append."""
         log = self.log
         position = log.size
-        (log.file or log.open()).write_at(batch, position)
+        (log.writer or log.open_writer()).write_at(batch, position)
         log.size = position + size
         if max_timestamp > self.largest_timestamp:
             self.largest_timestamp = max_timestamp
@@ -272,11 +274,13 @@ class Segment:
     def next_offset(self) -> int:
         """Return the offset after the last batch, walking from the last index entry. Raises: CorruptBatch."""
         self.ensure_indexes()
-        start = self.offset_index.lookup(self.offset_index.last_offset) if self.offset_index.file.count else 0
         following = self.base_offset
-        for _, header in self.log.headers(start):
+        for _, header in self.log.headers(self._last_indexed()):
             following = header.next_offset
         return following
+
+    def _last_indexed(self) -> int:
+        return self.offset_index.lookup(self.offset_index.last_offset) if self.offset_index.file.count else 0
 
     def ensure_in_range(self, last_offset: int) -> None:
         """Make sure that the indexes can express the segment's last offset. Raises: OffsetOverflow."""
@@ -301,11 +305,30 @@ class Segment:
                 "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
                 *(self.log.path, found.valid_bytes, cut, found.damage or "unused space"),
             )
-            self.log.truncate(found.valid_bytes)
+        if cut or self.log.allocation is not None:
+            self.log.truncate(found.valid_bytes)  # gives back what was reserved, too
         self._take_entries(entries)
         progress.recovered_segments += 1
         progress.cut_bytes += cut
         return found._replace(cut_bytes=cut)
+
+    def cut_padding(self) -> bool:
+        """Cut zeros behind the last batch; tell whether there were any.
+
+        A preallocated segment is cut when it is rolled. A crash of the machine may undo that after everything in the
+        segment was flushed, so that recovery begins behind it. Raises: OffsetOverflow. Blocking: disk.
+        """
+        self.ensure_indexes()
+        end = self._last_indexed()
+        with suppress(CorruptBatch):
+            for position, header in self.log.headers(end):
+                end = position + header.size_bytes
+        surplus = self.log.size - end
+        if not surplus or any(self.log.read(end, PADDING_PROBE_BYTES)):
+            return False
+        logger.warning("cutting unused space path=%s valid_bytes=%d cut_bytes=%d", self.log.path, end, surplus)
+        self.log.truncate(end)
+        return True
 
     def rebuild_indexes(self) -> None:
         """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone.
@@ -416,3 +439,7 @@ class Segment:
     def __repr__(self) -> str:
         state = "active" if self.is_active else "sealed"
         return f"Segment({self.directory!r}, base={self.base_offset}, size={self.log.size}, {state}{self.marker})"
+
+
+def _allocation(config: LogConfig) -> Allocation | None:
+    return Allocation(config.segment_bytes, config.tail_cache_bytes) if config.preallocate else None

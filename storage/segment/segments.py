@@ -71,8 +71,9 @@ class Segments:
         self._open_sealed.pop(segment.base_offset, None)
         self._open_sealed[segment.base_offset] = segment
         if len(self._open_sealed) > MAX_OPEN_SEALED:
-            oldest = next(iter(self._open_sealed))
-            self._open_sealed.pop(oldest).release_files()
+            oldest = self._open_sealed.pop(next(iter(self._open_sealed)))
+            if not oldest.log.is_waiting:  # else it gives them back after its next use
+                oldest.release_files()
 
     def size_bytes(self) -> int:
         """Return the bytes of all `.log` files."""

@@ -9,6 +9,7 @@ appends and opens cleanly once more.
 
 import os
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.sim.logs import NOW, TP, append, batch, batches_of, read_all
 SIZE = len(batch())
 CONFIG = LogConfig(segment_bytes=6 * SIZE, index_interval_bytes=SIZE, segment_index_bytes=1200)
 SEEDS_PER_CALL = 3
+BLOCK = 32  # smaller than a batch, so that most writes begin and end inside of one
 CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 
@@ -57,7 +59,7 @@ class Promise:
         self.stored = b""
 
 
-def open_log(fs, root: str, *, clean: bool = False) -> PartitionLog:
+def open_log(fs, root: str, *, clean: bool = False, config: LogConfig = CONFIG) -> PartitionLog:
     recovery_point = read_offsets(fs, os.path.join(root, CHECKPOINT)).get(TP, 0)
     log_start_offset = read_offsets(fs, os.path.join(root, LOG_STARTS)).get(TP, 0)
     return PartitionLog.open(
@@ -66,7 +68,7 @@ def open_log(fs, root: str, *, clean: bool = False) -> PartitionLog:
         SeededRng(1),
         os.path.join(root, "t-0"),
         TP,
-        CONFIG,
+        config,
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         topic_id=bytes(range(16)),
@@ -86,9 +88,9 @@ def flush(fs, log: PartitionLog, root: str, promise: Promise) -> None:
     write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
 
 
-def life(fs, root: str, promise: Promise) -> None:
+def life(fs, root: str, promise: Promise, config: LogConfig) -> None:
     """Open, append over several segments, flush twice on the way, change epochs, close, open again, append."""
-    log = open_log(fs, root)
+    log = open_log(fs, root, config=config)
     log.assign_epoch(1)
     put(log, promise, 8)
     flush(fs, log, root, promise)
@@ -101,7 +103,7 @@ def life(fs, root: str, promise: Promise) -> None:
     log.close()
     promise.flushed = promise.appended
     write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
-    log = open_log(fs, root, clean=True)
+    log = open_log(fs, root, clean=True, config=config)
     put(log, promise, 3)
 
 
@@ -148,23 +150,27 @@ def check(root: str, promise: Promise, reference: list[bytes], context: str) -> 
     again.fail()
 
 
-def test_every_crash_point_of_a_log_leads_back_to_a_whole_log(tmp_path):
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_every_crash_point_of_a_log_leads_back_to_a_whole_log(tmp_path, is_direct):
+    config = replace(CONFIG, preallocate=is_direct)
+    block_bytes = BLOCK if is_direct else None
     whole = tmp_path / "whole"
     (whole / "t-0").mkdir(parents=True)
-    fs = CrashFS(str(whole))
+    fs = CrashFS(str(whole), direct_block_bytes=block_bytes)
     promise = Promise()
-    life(fs, str(whole), promise)
-    reference = split(b"".join(path.read_bytes() for path in sorted((whole / "t-0").glob("*.log"))))
+    life(fs, str(whole), promise, config)
+    stored = b"".join(path.read_bytes() for path in sorted((whole / "t-0").glob("*.log")))
+    reference = split(stored.rstrip(b"\0") + b"\0" if is_direct else stored)  # a record ends with one zero
     calls = fs.calls
     assert calls > 100
     first_seed = int(os.environ.get("SEED", "1"))
     for crash_at in range(calls):
         root = tmp_path / f"run-{crash_at}"
         (root / "t-0").mkdir(parents=True)
-        fs = CrashFS(str(root), crash_at=crash_at)
+        fs = CrashFS(str(root), crash_at=crash_at, direct_block_bytes=block_bytes)
         promise = Promise()
         with pytest.raises(Crashed):
-            life(fs, str(root), promise)
+            life(fs, str(root), promise, config)
         for seed in range(first_seed, first_seed + SEEDS_PER_CALL):
             after = str(tmp_path / "after")
             fs.aftermath(after, seed)

@@ -78,7 +78,8 @@ class CrashFile:
         self._file.truncate(size)
 
     def reserve(self, size: int) -> None:
-        self.truncate(size)
+        self._owner.step(lambda: None)
+        self._owner.reservations.append((self.path, size))
 
     def size(self) -> int:
         self._owner.ensure_alive()
@@ -99,13 +100,28 @@ class CrashFile:
         self._file.close()
 
 
+class CrashDirectFile(CrashFile):
+    """The same past the page cache: as durable as any unsynced write, but it must come in whole blocks."""
+
+    def __init__(self, owner: CrashFS, file: PosixFile, inode: Inode, block_bytes: int) -> None:
+        super().__init__(owner, file, inode)
+        self.block_bytes = block_bytes
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        assert position % self.block_bytes == len(data) % self.block_bytes == 0, (position, len(data))
+        if data:
+            super().write_at(data, position)
+
+
 class CrashFS:
     """A FileSystem over `root` that crashes at mutating call number `crash_at` (0-based; None: never)."""
 
-    def __init__(self, root: str, *, crash_at: int | None = None) -> None:
+    def __init__(self, root: str, *, crash_at: int | None = None, direct_block_bytes: int | None = None) -> None:
         self._real = PosixFileSystem()
         self.root = root
         self.crash_at = crash_at
+        self.direct_block_bytes = direct_block_bytes  # None: no file can be written past the page cache
+        self.reservations: list[tuple[str, int]] = []
         self.calls = 0
         self.is_dead = False
         self._now: dict[str, Inode] = {}
@@ -150,6 +166,12 @@ class CrashFS:
             self._change(path, inode)
             self._now[path] = inode
         return CrashFile(self, self._real.open(path, create=create, writable=writable), self._now[path])
+
+    def open_direct(self, path: str) -> CrashDirectFile | None:
+        self.ensure_alive()
+        if self.direct_block_bytes is None:
+            return None
+        return CrashDirectFile(self, self._real.open(path), self._now[path], self.direct_block_bytes)
 
     def read_file(self, path: str) -> bytes:
         self.ensure_alive()

@@ -293,11 +293,11 @@ def test_a_write_that_fails_midway_is_undone(open_log, monkeypatch):
             file.write_at(data[: len(data) // 2], position)
             raise OSError(28, "No space left on device")
 
-    log._state.segments.active.log.file = Torn()
+    log._state.segments.active.log.writer = Torn()
     with pytest.raises(StorageFailure):
         append(log)
     assert file.size() == len(batch(2))
-    log._state.segments.active.log.file = file
+    log._state.segments.active.log.writer = file
     assert append(log).base_offset == 2
     assert offsets_of(log) == [0, 2]
 

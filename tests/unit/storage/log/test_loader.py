@@ -314,17 +314,6 @@ def test_the_topic_id_is_kept_and_compared(open_log):
         open_log(clean=True, topic_id=bytes(16)[:15] + b"\x09")
 
 
-def test_preallocated_logs_are_trimmed_at_close_and_cut_after_a_crash(open_log):
-    log = filled(open_log, 5, preallocate=True)
-    assert os.path.getsize(path_of(log, 0, ".log")) == 10 * SIZE
-    crash(log)
-    again = open_log(preallocate=True, **SMALL)
-    assert_whole(again, 5)
-    append(again)
-    again.close()
-    assert os.path.getsize(path_of(log, 0, ".log")) == 6 * SIZE
-
-
 def test_truncation_forgets_what_lies_above(open_log):
     log = open_log(**SMALL)
     log.assign_epoch(0)

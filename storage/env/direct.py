@@ -1,0 +1,80 @@
+"""Past the page cache: blocks reserved ahead of the data, and what O_DIRECT asks of memory and positions.
+
+`os` knows neither fallocate with flags nor statx: both are reached through ctypes, here and nowhere else. Where the C
+library lacks one, that is answered like a kernel without it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import sys
+
+WRITE_STEP_BYTES = 1 << 20  # one direct write: long enough for a disk's full speed, short enough to keep a few around
+_SPARE_BUFFERS = 4  # as many as an I/O pool has threads
+
+_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
+_AT_EMPTY_PATH = 0x1000
+_STATX_DIOALIGN = 0x2000  # Linux 6.1
+_STATX_BYTES = 256
+_DIO_MEM_ALIGN = slice(152, 156)  # struct statx: stx_dio_mem_align, stx_dio_offset_align
+_DIO_OFFSET_ALIGN = slice(156, 160)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_fallocate = getattr(_libc, "fallocate64", None) or getattr(_libc, "fallocate", None)
+_statx = getattr(_libc, "statx", None)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+if _statx is not None:
+    _statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+
+
+def reserve_blocks(fd: int, size: int) -> None:
+    """Reserve disk blocks for [0, size) and leave the length alone. Raises: OSError. Blocking: disk."""
+    if _fallocate is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    while _fallocate(fd, _KEEP_SIZE, 0, size):
+        code = ctypes.get_errno()
+        if code != errno.EINTR:
+            raise OSError(code, os.strerror(code))
+
+
+def direct_block_bytes(fd: int) -> int | None:
+    """Return what positions and sizes of direct writes must be multiples of; None when the kernel does not say.
+
+    So is the answer for alignments that our buffers cannot give.
+    """
+    if _statx is None:
+        return None
+    answer = ctypes.create_string_buffer(_STATX_BYTES)
+    if _statx(fd, b"", _AT_EMPTY_PATH, _STATX_DIOALIGN, answer):
+        return None
+    known = int.from_bytes(answer.raw[:4], sys.byteorder)
+    memory_bytes = int.from_bytes(answer.raw[_DIO_MEM_ALIGN], sys.byteorder)
+    block_bytes = int.from_bytes(answer.raw[_DIO_OFFSET_ALIGN], sys.byteorder)
+    if not known & _STATX_DIOALIGN or not memory_bytes or not block_bytes:
+        return None
+    return block_bytes if mmap.PAGESIZE % memory_bytes == WRITE_STEP_BYTES % block_bytes == 0 else None
+
+
+class AlignedBuffers:
+    """Page-aligned memory for direct writes, lent to one writer at a time; any thread may ask."""
+
+    __slots__ = ("_spare",)
+
+    def __init__(self) -> None:
+        self._spare: list[memoryview] = []  # append and pop are atomic
+
+    def take(self) -> memoryview:
+        """Lend WRITE_STEP_BYTES of memory."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return memoryview(mmap.mmap(-1, WRITE_STEP_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+    def give_back(self, memory: memoryview) -> None:
+        """Take memory back; more than a few are given to the system instead."""
+        if len(self._spare) < _SPARE_BUFFERS:
+            self._spare.append(memory)
