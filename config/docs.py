@@ -55,7 +55,6 @@ WITHOUT_EFFECT_YET = {
             "odradek.log.page.cache.budget.bytes",
             "odradek.log.read.ahead.max.bytes",
             "odradek.log.read.buffer.cap.bytes",
-            "odradek.log.tail.cache.bytes",
             "odradek.log.timestamp.scan.window.bytes",
             "odradek.log.writeback.window.bytes",
             "offsets.commit.timeout.ms",
