@@ -46,8 +46,8 @@ class OffsetMap:
         if known != digest:
             if known != _EMPTY:
                 position, known = self._probe(digest)
-            if known == _EMPTY:
-                assert self.entries < self.slots, "the offset map is full"
+            if known != digest:
+                assert known == _EMPTY, "the offset map is full"
                 self.entries += 1
         _write_slot(self._table, position, digest, offset)
 

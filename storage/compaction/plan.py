@@ -8,6 +8,7 @@ Source: Kafka's LogCleanerManager, LogToClean, Cleaner.groupSegmentsBySize.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -87,8 +88,8 @@ def _first_dirty_offset(state: LogState, checkpoint: int | None) -> tuple[int, b
 
 def _from_floor(segments: Sequence[Segment], offset: int) -> list[Segment]:
     """Return the segment that holds `offset` and those after it; all of them when it lies below."""
-    later = [index for index, segment in enumerate(segments) if segment.base_offset <= offset]
-    return list(segments[later[-1] :]) if later else list(segments)
+    at = bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
+    return list(segments[max(at, 0) :])
 
 
 def _lag_bound(state: LogState, dirty: Iterable[Segment], now_ms: int) -> int:

@@ -40,13 +40,14 @@ from storage.segment.segment import Segment
 class Swap:
     """One group on its way into the log. Steps are called in the order above, each once."""
 
-    __slots__ = ("_cut_count", "_directory", "_group", "_installed", "_removal", "_state")
+    __slots__ = ("_cut_count", "_directory", "_group", "_installed", "_is_void", "_removal", "_state")
 
     def __init__(self, state: LogState, group: CleanedGroup, cut_count: int) -> None:
         self._state = state
         self._group = group
         self._cut_count = cut_count
         self._directory = state.path
+        self._is_void = False  # set by stage when the files are gone
         self._removal: Removal | None = None  # set by switch
         self._installed: list[Segment] = []  # set by switch
 
@@ -69,20 +70,25 @@ class Swap:
         return found
 
     def stage(self) -> None:
-        """Step 1. Raises: StorageFailure. Blocking: disk; any thread."""
+        """Step 1. Files that are missing went with their directory: then the group is not installed.
+
+        Raises: StorageFailure. Blocking: disk; any thread.
+        """
         try:
             for segment in reversed(self._group.segments):
                 for kind in SEGMENT_SUFFIXES:
                     if kind is not SEGMENT_SUFFIXES[-1] or segment.txn_index_bytes:
                         source = self._path(segment.base_offset, kind, CLEANED_SUFFIX)
                         self._state.fs.rename(source, self._path(segment.base_offset, kind, SWAP_SUFFIX))
+        except FileNotFoundError:
+            self._is_void = True
         except OSError as error:
             raise StorageFailure(f"cannot install cleaned segments: {error}", self._directory) from error
 
     def switch(self) -> bool:
         """Step 2; False when the log was cut or lost the sources meanwhile: then only `abandon` may follow."""
         sources = self._sources()
-        if sources is None:
+        if sources is None or self._is_void:
             return False
         state = self._state
         bases = {segment.base_offset for segment in self._group.segments}
@@ -137,11 +143,10 @@ def install(state: LogState, group: CleanedGroup, cut_count: int) -> bool:
     Raises: StorageFailure. Blocking: disk.
     """
     swap = Swap(state, group, cut_count)
-    if not swap.is_valid():
+    swap.stage()
+    if not swap.switch():
         swap.abandon()
         return False
-    swap.stage()
-    swap.switch()
     swap.retire()
     swap.settle()
     swap.sync()
