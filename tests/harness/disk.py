@@ -1,6 +1,7 @@
 """Stop, damage, start: what the storage cases share."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.harness import batches
@@ -30,6 +31,37 @@ def start(broker: BrokerProcess, *topics: str) -> RawClient:
     for topic in topics:
         eventually(lambda topic=topic: client.list_offset(topic, -1).error_code == 0, what=f"leader of {topic}")
     return client
+
+
+def checkpointed(broker: BrokerProcess, name: str, topic: str, partition: int = 0) -> int | None:
+    """Return what a checkpoint file of the log directory says of a partition, or None if it does not."""
+    path = broker.data_directory / name
+    rows = path.read_text().splitlines()[2:] if path.exists() else []
+    return next((int(row.split()[2]) for row in rows if row.split()[:2] == [topic, str(partition)]), None)
+
+
+def wait_until_cleaned(broker: BrokerProcess, topic: str, offset: int, partition: int = 0) -> None:
+    """Wait until the cleaner has compacted a partition up to an offset."""
+
+    def is_cleaned() -> bool:
+        return (checkpointed(broker, "cleaner-offset-checkpoint", topic, partition) or 0) >= offset
+
+    eventually(is_cleaned, what=f"{topic}-{partition} cleaned up to {offset}")
+
+
+def active_base(broker: BrokerProcess, topic: str, partition: int = 0) -> int:
+    """Return the base offset of the newest segment."""
+    return int(newest(folder(broker, topic, partition), ".log").stem)
+
+
+def replace_log(broker: BrokerProcess, topic: str, segments: Mapping[int, bytes]) -> None:
+    """Give the stopped broker other segments, {base offset: batches}, without any index: it has to rebuild them."""
+    directory = folder(broker, topic)
+    for path in directory.iterdir():
+        if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
+            path.unlink()
+    for base_offset, data in segments.items():
+        (directory / f"{base_offset:020}.log").write_bytes(data)
 
 
 def values(client: RawClient, topic: str) -> list[bytes | None]:
