@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
 from broker.background.compaction import Cleaner
+from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
-from broker.metrics.collectors import Sample, Source, single
+from broker.metrics.collectors import HistogramSource, Sample, Source, single
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
@@ -28,6 +29,7 @@ class Watched(NamedTuple):
     partitions: PartitionManager
     sessions: FetchSessions
     recovery: Recovery
+    disk_work: DiskWork
     storage: StorageStats
     cleaner: Cleaner
 
@@ -45,7 +47,7 @@ def broker_sources(
     watched: Watched,
     groups_by_state: Callable[[], Mapping[str, int]],
     retention_seconds: Callable[[], float],
-) -> Iterator[Source]:
+) -> Iterator[Source | HistogramSource]:
     """Yield a source for every row that does not count requests."""
     partitions, sessions, connections = watched.partitions, watched.sessions, watched.connections
     yield single(catalog.BROKER_STATE, lambda: broker_state(watched.phase.current))
@@ -60,6 +62,7 @@ def broker_sources(
     yield single(catalog.RETENTION_SECONDS, retention_seconds)
     yield Source(catalog.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
     yield Source(catalog.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
+    yield from _disk_sources(watched.disk_work)
     recovery = watched.recovery
     yield single(catalog.RECOVERY_SECONDS, lambda: recovery.seconds)
     yield Source(catalog.LOGS_TO_LOAD, lambda: _per_dir(recovery, lambda one: one.logs_left))
@@ -121,6 +124,17 @@ def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
         for one in recovery.directories
         for number, worker in enumerate(one.workers)
     )
+
+
+def _disk_sources(work: DiskWork) -> Iterator[Source | HistogramSource]:
+    writeback, page_cache = work.writeback, work.page_cache
+    yield HistogramSource(catalog.FLUSH_SECONDS, work.flushes.seconds)
+    yield HistogramSource(catalog.WRITEBACK_SECONDS, writeback.seconds)
+    yield single(catalog.WRITEBACKS_RUNNING, lambda: writeback.running_count)
+    yield single(catalog.WRITEBACK_WAITS, lambda: writeback.waits)
+    yield single(catalog.WRITEBACK_WAIT_SECONDS, lambda: writeback.wait_seconds)
+    yield single(catalog.PAGE_CACHE_BYTES, lambda: page_cache.size_bytes)
+    yield single(catalog.PAGE_CACHE_DROPPED, lambda: page_cache.dropped_bytes)
 
 
 def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:

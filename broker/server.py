@@ -39,6 +39,7 @@ from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
 from broker.background.cleaner_child import CleanerChild
 from broker.background.compaction import Cleaner
+from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -54,13 +55,14 @@ from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, Endpoint
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metadata.retention import MetadataRetention
-from broker.metrics.collectors import BrokerCollector, Source
+from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
 from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import first_reserved, raise_limit
+from broker.runtime.memory import memory_limit_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
@@ -85,6 +87,7 @@ from storage.env.clock import SystemClock, SystemRng
 from storage.env.page_cache import load as load_pages
 from storage.env.posix import PosixFileSystem
 from storage.errors import StorageError, StorageFailure
+from storage.log.page_budget import PageCacheBudget
 from storage.log.partition_log import PartitionLog
 from storage.segment.region import FileRegion
 from storage.stats import StorageStats
@@ -100,6 +103,8 @@ COLD_READS = "cold reads"
 """The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
+PAGE_CACHE_SHARE = 0.5
+"""The part of the memory limit that written data may take in the page cache, unless a budget is configured."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
 MAX_METADATA_BATCH_BYTES = 16 * 1024 * 1024
@@ -129,6 +134,7 @@ class Broker:
         self._status = 0
         self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
+        page_cache = PageCacheBudget(int(memory_limit_bytes() * PAGE_CACHE_SHARE))
         self._logs = LogManager(
             self._fs,
             self._clock,
@@ -136,6 +142,7 @@ class Broker:
             self._config.log_dirs,
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
+            page_cache=page_cache,
         )
         self._recovery = Recovery(
             self._logs,
@@ -144,10 +151,18 @@ class Broker:
             lambda: log_manager_config(resolver).recovery_threads_per_data_dir,
             self._clock.monotonic_ns,
         )
+        self._disk_work = DiskWork(self._pools, self._clock, page_cache, self._fs.drop_cached)
         self._partitions = PartitionManager(
-            self._logs, self._config.node_id, self._live.log_config, self._clock.now_ms, self._on_lost_dir
+            self._logs,
+            self._config.node_id,
+            self._live.log_config,
+            self._clock.now_ms,
+            self._on_lost_dir,
+            self._disk_work,
         )
-        self._checkpoints = Checkpoints(self._logs, self._partitions, self._pools, self._clock, self._log_config)
+        self._checkpoints = Checkpoints(
+            self._logs, self._partitions, self._disk_work.flushes, self._pools, self._clock, self._log_config
+        )
         self._retention = Retention(
             self._partitions,
             self._pools,
@@ -428,6 +443,7 @@ class Broker:
     async def _stop_background(self) -> None:
         await self._cleaner.close()
         await self._scheduler.close()
+        await self._disk_work.close()
 
     async def _open_listeners(self) -> None:
         table: dict[ApiKey, Route] = {}
@@ -528,7 +544,7 @@ class Broker:
     def _new_member_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._rng.random_bytes(16), version=4))
 
-    def _metric_sources(self) -> Iterator[Source]:
+    def _metric_sources(self) -> Iterator[Source | HistogramSource]:
         return broker_sources(
             Watched(
                 self.lifecycle,
@@ -536,6 +552,7 @@ class Broker:
                 self._partitions,
                 self._sessions,
                 self._recovery,
+                self._disk_work,
                 self._storage_stats,
                 self._cleaner,
             ),

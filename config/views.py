@@ -85,7 +85,7 @@ class LogConfig:
     timestamp_scan_window_bytes: int = 64 * 1024
     tail_cache_bytes: int = 8 * 1024 * 1024
     writeback_window_bytes: int = 8 * 1024 * 1024
-    page_cache_budget_bytes: int = -1
+    page_cache_budget_bytes: int | None = None
 
     @property
     def is_delete(self) -> bool:

@@ -3,6 +3,7 @@
 - v3 magic 2 batches with a transactional id; v5 log start offset; v7 zstd; v8 record errors; v9 flexible; v10 current
   leader and node endpoints; v11, v12 transaction flows; v13 topic ids.
 - acks=0 answers nothing; a failure there ends the connection, so that the producer asks for metadata anew.
+- A batch whose append made a flush due (flush.messages, odradek.log.flush.on.append) is answered after that flush.
 - Difference from the reference: there are no transactions yet, so no partition is ever part of one, and a transactional
   batch is answered INVALID_TXN_STATE.
 
@@ -12,7 +13,7 @@ Partitions stand alone: one that fails does not undo its neighbours. Source: Kaf
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.api.errors import code_of
 from broker.api.leaders import Leaders
@@ -57,6 +58,15 @@ Validated = ValidatedBatch | Exception
 """What the check beside the loop gave: a batch to store, or the reason why not."""
 
 
+class _Held(NamedTuple):
+    """An answer that waits for a flush: where it stands among those of its topic, and what it waits for."""
+
+    answers: list[PartitionProduceResponse]
+    position: int
+    partition: Partition
+    end_offset: int
+
+
 class _Repeat:
     """The way of a request that comes again with other records (see protocol.fast.produce).
 
@@ -85,6 +95,7 @@ class _Repeat:
         partition = self._find((self._topic, index))
         if (
             partition is None
+            or not partition.is_immediate
             or _is_transactional(records)
             or _is_heavy(records, partition)
             or (self._topic_id is not None and partition.topic_id != self._topic_id)
@@ -126,6 +137,7 @@ class ProduceApi:
         refusal = self._refuse(request)
         failed = owns_records = False
         topics: list[TopicProduceResponse] = []
+        held: list[_Held] = []
         for topic in request.topic_data:
             name: str | None = topic.name
             if version >= FIRST_VERSION_WITH_IDS:
@@ -135,23 +147,29 @@ class ProduceApi:
             for data in topic.partition_data:
                 partition = self._partitions.find((name, data.index)) if name is not None else None
                 validated: Validated | None = None
-                if refusal is None and partition is not None and _is_heavy(data.records, partition):
+                if refusal is None and partition is not None and _must_wait(data.records, partition):
                     if not owns_records:
                         _own_records(request)
                         owns_records = context.outlives_peer = True
-                    validated = await self._validate_beside_the_loop(partition, data.records, version)
-                    partition = None  # it may have gone meanwhile
+                    if _is_heavy(data.records, partition):
+                        validated = await self._validate_beside_the_loop(partition, data.records, version)
+                    await partition.room()
+                    partition = self._partitions.find(partition.tp)  # it may have gone meanwhile
                 if refusal is not None:
                     answer = _failed(data.index, refusal)
                 else:
                     answer = self._append(name, partition, data, validated, acks, context)
                 if answer.error_code:
                     failed = True
+                elif partition is not None and not partition.is_immediate:
+                    held.append(_Held(answers, len(answers), partition, partition.log.log_end_offset))
                 answers.append(answer)
             topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
         if acks == 0:
             context.close_after = failed
             return None
+        for one in held:
+            failed |= not await self._is_durable(one, context)
         response = ProduceResponse(responses=topics)
         if not failed and len(topics) == 1 and len(answers) == 1 and not owns_records:
             self._remember(request, response, partition, context)
@@ -169,7 +187,7 @@ class ProduceApi:
         self, request: ProduceRequest, response: ProduceResponse, partition: Partition | None, context: RequestContext
     ) -> None:
         """Be prepared for the same request once more: the second one in a row to a topic shows that it will come."""
-        if partition is None or partition.tp.topic in self._internal_topics:
+        if partition is None or not partition.is_immediate or partition.tp.topic in self._internal_topics:
             return
         if context.last_produced_topic != partition.tp.topic:
             context.last_produced_topic = partition.tp.topic
@@ -194,6 +212,16 @@ class ProduceApi:
             return await self._pools.cpu(partition.validation(records, version))
         except Exception as failure:
             return failure
+
+    async def _is_durable(self, held: _Held, context: RequestContext) -> bool:
+        """Wait for a due flush; where it does not come, the answer becomes the reason."""
+        try:
+            await held.partition.durable(held.end_offset)
+        except Exception as failure:
+            topic, index = held.partition.tp
+            held.answers[held.position] = self._failure(topic, index, failure, context)
+            return False
+        return True
 
     def _append(
         self,
@@ -246,6 +274,11 @@ class ProduceApi:
         if leader is not None:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
         return answer
+
+
+def _must_wait(records: object, partition: Partition) -> bool:
+    """Tell whether a batch cannot be appended at once."""
+    return not partition.has_room or _is_heavy(records, partition)
 
 
 def _is_heavy(records: object, partition: Partition) -> bool:

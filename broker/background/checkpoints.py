@@ -7,14 +7,14 @@ otherwise a crash of the machine would make recovery skip what never reached the
 from __future__ import annotations
 
 import logging
-import os.path
 from collections.abc import Callable
 
+from broker.background.flushes import Flushes
 from broker.partition.manager import PartitionManager
 from broker.runtime.coalesced import Coalesced
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
-from config.views import LogManagerConfig
+from config.views import LONG_MAX, LogManagerConfig
 from storage.dirs.manager import LogManager
 from storage.env.clock import Clock
 from storage.errors import StorageFailure
@@ -22,6 +22,9 @@ from storage.errors import StorageFailure
 logger = logging.getLogger(__name__)
 
 CHECKPOINT_POOL = "checkpoints"
+
+AFTER_ROLLS_INTERVAL_MS = 1_000
+"""How soon a flushed segment is noted; rolls that come together share one write."""
 
 PURGE_INTERVAL_MS = 1_000
 """How often removed files are looked for whose delay has passed."""
@@ -31,20 +34,31 @@ class Checkpoints:
     """Schedules what storage decides."""
 
     def __init__(
-        self, logs: LogManager, partitions: PartitionManager, pools: Pools, clock: Clock, config: LogManagerConfig
+        self,
+        logs: LogManager,
+        partitions: PartitionManager,
+        flushes: Flushes,
+        pools: Pools,
+        clock: Clock,
+        config: LogManagerConfig,
     ) -> None:
         self._logs = logs
         self._partitions = partitions
         self._pools = pools
         self._clock = clock
         self._config = config
+        self._flushes = flushes
         self.save_log_starts = Coalesced(self._save_log_starts)
+        self._save_recovery_points = Coalesced(self._write_recovery_points)
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
         config = self._config
         delay = config.initial_task_delay_ms
         scheduler.every("recovery-points", config.flush_offset_checkpoint_interval_ms, self.flush, first_delay_ms=delay)
+        scheduler.every("recovery-points-after-rolls", AFTER_ROLLS_INTERVAL_MS, self.after_rolls)
+        if 0 < config.flush_scheduler_interval_ms < LONG_MAX:
+            scheduler.every("flush.ms", config.flush_scheduler_interval_ms, self.flush_due)
         scheduler.every("high-watermarks", config.high_watermark_checkpoint_interval_ms, self.high_watermarks)
         if config.flush_start_offset_checkpoint_interval_ms:
             scheduler.every(
@@ -59,20 +73,21 @@ class Checkpoints:
     async def flush(self) -> None:
         """Make every log durable, then write how far."""
         for partition in tuple(self._partitions):
-            log = partition.log
-            if log.is_closed:
-                continue
-            plan = log.flush_plan()
-            if plan is None:
-                continue
-            try:
-                await self._pools.io(os.path.dirname(log.path), plan.run)
-            except StorageFailure as failure:
-                log.flush_failed(plan)
-                self._partitions.fail_dir_of(failure)
-                continue
-            log.flushed(plan)
+            if partition.log.has_unflushed_data and not partition.log.is_closed:
+                await self._flushes.flush(partition)
+        await self._save_recovery_points()
+
+    async def after_rolls(self) -> None:
+        """Write the recovery points once sealed segments were flushed: a restart need not look at them again."""
+        if self._flushes.take_sealed():
+            await self._save_recovery_points()
+
+    async def _write_recovery_points(self) -> None:
         await self._write(self._logs.checkpoint_recovery_points)
+
+    def flush_due(self) -> None:
+        """Flush what flush.ms asks for."""
+        self._flushes.flush_due(tuple(self._partitions))
 
     async def high_watermarks(self) -> None:
         """Write the high watermarks."""

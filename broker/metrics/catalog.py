@@ -73,6 +73,27 @@ LOG_SIZE = Metric("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments
 LOG_START_OFFSET = Metric("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", ("topic", "partition"))
 LOG_END_OFFSET = Metric("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
 LOG_SEGMENTS = Metric("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
+FLUSH_SECONDS = Metric(
+    "kafka_log_logflushstats_logflushrateandtime_seconds",
+    Kind.HISTOGRAM,
+    "Time a flush of a log took in its thread: batches, indexes and names",
+)
+WRITEBACK_SECONDS = Metric(
+    "odradek_log_writeback_seconds", Kind.HISTOGRAM, "Time the fdatasync behind a full write-back window took"
+)
+WRITEBACKS_RUNNING = Metric("odradek_log_writebacks_running", Kind.GAUGE, "Write-backs that have not ended yet")
+WRITEBACK_WAITS = Metric(
+    "odradek_log_writeback_waits", Kind.COUNTER, "Times a partition's appends had to wait for write-backs"
+)
+WRITEBACK_WAIT_SECONDS = Metric(
+    "odradek_log_writeback_wait_seconds", Kind.COUNTER, "Time a partition's appends had to wait for write-backs"
+)
+PAGE_CACHE_BYTES = Metric(
+    "odradek_log_page_cache_bytes", Kind.GAUGE, "Synced bytes of the logs that count towards the page cache's budget"
+)
+PAGE_CACHE_DROPPED = Metric(
+    "odradek_log_page_cache_dropped_bytes", Kind.COUNTER, "Bytes the kernel was told to drop from the page cache"
+)
 GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
 LOGS_TO_LOAD = Metric(
     "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)

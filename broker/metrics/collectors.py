@@ -25,6 +25,14 @@ class Source:
     samples: Callable[[], Iterable[Sample]]
 
 
+@dataclass(frozen=True, slots=True)
+class HistogramSource:
+    """Where a row of one histogram without labels comes from."""
+
+    metric: Metric
+    histogram: Histogram
+
+
 def single(metric: Metric, value: Callable[[], float]) -> Source:
     """Make a source of one number without labels."""
     return Source(metric, lambda: (((), value()),))
@@ -33,25 +41,23 @@ def single(metric: Metric, value: Callable[[], float]) -> Source:
 class BrokerCollector(Collector):
     """Collects every source, and the requests."""
 
-    def __init__(self, stats: BrokerStats, sources: Iterable[Source]) -> None:
+    def __init__(self, stats: BrokerStats, sources: Iterable[Source | HistogramSource]) -> None:
         self._stats = stats
         self._sources = tuple(sources)
 
     def collect(self) -> Iterator[Family]:
         """Yield the families of one scrape."""
         for source in self._sources:
-            yield _family(source.metric, source.samples())
+            if isinstance(source, HistogramSource):
+                yield _histogram_family(source.metric, (((), source.histogram),))
+            else:
+                yield _family(source.metric, source.samples())
         requests = self._stats.requests
         yield _family(catalog.REQUEST_BYTES, ((((api,), s.received_bytes) for api, s in requests.items())))
         yield _family(catalog.REQUEST_FAILURES, ((((api,), s.failed) for api, s in requests.items())))
         yield _family(catalog.REQUEST_MALFORMED, ((((api,), s.malformed) for api, s in requests.items())))
         yield _family(catalog.REFUSED_FRAMES, (((), self._stats.refused_frames),))
-        latency = HistogramMetricFamily(
-            catalog.REQUEST_SECONDS.name, catalog.REQUEST_SECONDS.help, labels=catalog.REQUEST_SECONDS.labels
-        )
-        for api, stats in requests.items():
-            latency.add_metric([api], buckets=_buckets(stats.latency), sum_value=stats.latency.total)
-        yield latency
+        yield _histogram_family(catalog.REQUEST_SECONDS, (((api,), s.latency) for api, s in requests.items()))
 
     def describe(self) -> Iterator[Family]:
         """Register without a scrape: the names are known."""
@@ -64,6 +70,13 @@ def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
     family = kind(metric.name, metric.help, labels=metric.labels)
     for labels, value in samples:
         family.add_metric(labels, value)
+    return family
+
+
+def _histogram_family(metric: Metric, samples: Iterable[tuple[tuple[str, ...], Histogram]]) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for labels, histogram in samples:
+        family.add_metric(labels, buckets=_buckets(histogram), sum_value=histogram.total)
     return family
 
 

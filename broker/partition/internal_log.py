@@ -23,12 +23,14 @@ class InternalLog:
     async def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch and give the offset after it; the high watermark has passed it.
 
+        A flush that is due is waited for. Write-backs are not: a coordinator writes little, and groups wait behind it.
+
         Raises: broker.partition.errors, storage.errors.
         """
-        result = self._partitions.get(self._topic, partition).append(
-            batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR
-        )
-        return result.last_offset + 1
+        found = self._partitions.get(self._topic, partition)
+        end_offset = found.append(batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR).last_offset + 1
+        await found.durable(end_offset)
+        return end_offset
 
     def scan(self, partition: int) -> Iterator[memoryview]:
         """Give the stored batches one at a time, from the log start to the high watermark. Blocking: disk."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
 from broker.partition.errors import PartitionOffline, UnknownPartition
-from broker.partition.partition import Partition
+from broker.partition.partition import DiskWork, Partition
 from config.views import LogConfig
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
@@ -35,8 +35,10 @@ class PartitionManager:
         config_for: ConfigFor,
         now_ms: Callable[[], int],
         on_dir_lost: OnDirLost,
+        disk_work: DiskWork,
     ) -> None:
         self._logs = logs
+        self._disk_work = disk_work
         self._now_ms = now_ms
         self._node_id = node_id
         self._config_for = config_for
@@ -92,7 +94,7 @@ class PartitionManager:
             if tp not in self._logs.logs:
                 self._offline.add(tp)
                 del self._hosted[tp]
-                partition.wake()
+                partition.leave(PartitionOffline(str(partition.tp)))
 
     def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], None] | None:
         """Give a call that creates the logs a step needs, for a thread, or None when they are few.
@@ -177,7 +179,7 @@ class PartitionManager:
             return None
         self._offline.discard(tp)
         log.config = config
-        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of)
+        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of, self._disk_work)
 
     def _set_strays_aside(self, image: ClusterImage) -> None:
         """Take logs out of the way whose topic is gone, or was created anew, since they were written.
@@ -210,7 +212,7 @@ class PartitionManager:
             if partition is None:
                 continue
             partition.is_deleted = True
-            partition.wake()
+            partition.leave(UnknownPartition(str(tp)))
             try:
                 self._logs.delete(tp, delay_ms=delay_ms)
             except StorageFailure as failure:
@@ -222,4 +224,4 @@ class PartitionManager:
         for index in range(len(topic.partitions)):
             partition = self._hosted.get((topic.name, index))
             if partition is not None:
-                partition.log.config = config
+                partition.reconfigure(config)

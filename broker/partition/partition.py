@@ -1,7 +1,11 @@
 """One partition hosted here: leadership, append, read. The data door into a log.
 
 Invariant: log start ≤ last stable offset ≤ high watermark ≤ log end. While the in-sync set has one member, this broker,
-the high watermark follows the log end as soon as an append has returned (broker.partition.isr decides).
+the high watermark follows the log end as soon as an append has returned (broker.partition.isr decides). Where settings
+ask for a flush after so many records, it stays below an append that made one due until that flush has ended.
+
+An append never waits inside. Whoever answers for one asks `is_immediate` first: if it is not, `room` is awaited before
+the append and `durable` after it.
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from broker.partition.errors import (
     FencedLeaderEpoch,
@@ -19,6 +24,8 @@ from broker.partition.errors import (
 )
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
+from broker.partition.waits import Backlog, DueFlush
+from config.views import LONG_MAX, LogConfig
 from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
@@ -35,10 +42,27 @@ HIGH_WATERMARK = -1
 """The offset that asks to delete everything that is replicated."""
 
 
+class DiskWork(Protocol):
+    """What partitions leave to the background (broker.background.disk_work): it calls back when it is done."""
+
+    def flush(self, partition: Partition, below: int) -> None:
+        """Make everything below an offset durable, then call `flushed`."""
+
+    def flush_in_time(self, partition: Partition) -> None:
+        """Flush when flush.ms says so, unless that is arranged already."""
+
+    def write_back(self, partition: Partition) -> None:
+        """Sync a full window, or call `close_gate` and later `open_gate` when too much is on its way already."""
+
+
 class Partition:
     """A partition this broker has a replica of."""
 
     __slots__ = (
+        "_backlog",
+        "_disk_work",
+        "_due_flush",
+        "_follows_end",
         "_is_alone",
         "_node_id",
         "_now_ms",
@@ -47,6 +71,7 @@ class Partition:
         "appended_bytes",
         "appended_records",
         "is_deleted",
+        "is_immediate",
         "isr",
         "leader_epoch",
         "leader_id",
@@ -62,21 +87,30 @@ class Partition:
         node_id: int,
         now_ms: Callable[[], int],
         on_failure: Callable[[StorageFailure], None],
+        disk_work: DiskWork,
     ) -> None:
         self.tp = tp
         self.log = log
         self._node_id = node_id
         self._now_ms = now_ms
         self._on_failure = on_failure
+        self._disk_work = disk_work
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
         self._replica_count = 1
         self._is_alone = False  # we lead and nobody else is in sync: the high watermark is the log end
         self.is_deleted = False
+        self.is_immediate = True  # an append need wait neither before nor after
+        self._follows_end = False  # alone, and no setting asks for flushes: an append has nothing else to do
+        self._due_flush: DueFlush | None = None  # since the first flush that an append made due
+        self._backlog: Backlog | None = None  # while appends have to wait for write-backs
         self.waiters: set[Waiter] = set()
         self.appended_bytes = 0
         self.appended_records = 0
+        log.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
+        self._settle()
+        disk_work.flush_in_time(self)
 
     def __repr__(self) -> str:
         return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, log={self.log!r})"
@@ -100,7 +134,24 @@ class Partition:
         self.isr = isr
         self._replica_count = replica_count
         self._is_alone = leader_id == self._node_id and isr == (leader_id,)
+        self._settle()
         self._advance()
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Let other settings hold from the next append on."""
+        self.log.config = config
+        self._settle()
+        self._disk_work.flush_in_time(self)
+
+    def _settle(self) -> None:
+        """Derive from settings and state what the way of an append looks at."""
+        config = self.log.config
+        is_flushed_by_count = config.flush_on_append or config.flush_messages < LONG_MAX
+        is_holding = self._due_flush is not None and self._due_flush.is_holding
+        self.is_immediate = not is_flushed_by_count and not is_holding and self._backlog is None
+        self._follows_end = (
+            self._is_alone and not is_flushed_by_count and not is_holding and config.flush_ms == LONG_MAX
+        )
 
     def ensure_leader(self, current_leader_epoch: int = -1) -> None:
         """Check that this broker leads, in the epoch the client believes in (-1: it does not say).
@@ -122,6 +173,8 @@ class Partition:
         validated: ValidatedBatch | None = None,
     ) -> AppendResult:
         """Append one batch as leader and let waiting readers know. `validated`: see `validation`.
+
+        The result may be given to others once `durable` has let its end pass.
 
         Raises: NotLeader, NotEnoughReplicas, storage.errors. Blocking: a write into the page cache.
         """
@@ -145,8 +198,8 @@ class Partition:
             self.appended_bytes += len(records)
             end_offset = result.last_offset + 1
             self.appended_records += end_offset - result.base_offset
-            if not self._is_alone:
-                self._advance()
+            if not self._follows_end:
+                self._after_append(result.base_offset, end_offset)
             elif log.advance_high_watermark(end_offset) and self.waiters:
                 self.wake()
         return result
@@ -187,12 +240,98 @@ class Partition:
             logger.info("records deleted partition=%s log_start=%d", self.tp, wanted)
             self.wake()
 
+    def _after_append(self, base_offset: int, end_offset: int) -> None:
+        log, due = self.log, self._due_flush
+        flushed_offset = log.recovery_point if due is None else max(log.recovery_point, due.planned_offset)
+        if log.is_flush_due(flushed_offset):
+            if due is None:
+                due = self._due_flush = DueFlush()
+            due.hold(base_offset, end_offset)
+            self._settle()
+            self._disk_work.flush(self, end_offset)
+        else:
+            self._disk_work.flush_in_time(self)
+        self._advance()
+
     def _advance(self) -> None:
         log = self.log
-        if self.leader_id == self._node_id and log.advance_high_watermark(
-            high_watermark(self.isr, self._node_id, log.high_watermark, log.log_end_offset)
-        ):
+        offset = high_watermark(self.isr, self._node_id, log.high_watermark, log.log_end_offset)
+        if self._due_flush is not None and offset > self._due_flush.bound:
+            offset = self._due_flush.bound
+        if self.leader_id == self._node_id and log.advance_high_watermark(offset):
             self.wake()
+
+    # --- flushes and write-backs ---
+
+    def is_held(self, end_offset: int) -> bool:
+        """Tell whether an append that ends there waits for a flush."""
+        return self._due_flush is not None and end_offset > self._due_flush.bound
+
+    async def durable(self, end_offset: int) -> None:
+        """Wait until no due flush holds back what lies below `end_offset`.
+
+        Raises: PartitionOffline or UnknownPartition when the partition has gone meanwhile.
+        """
+        if self._due_flush is not None:
+            await self._due_flush.wait(end_offset)
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether an append need not wait for write-backs."""
+        return self._backlog is None
+
+    async def room(self) -> None:
+        """Wait for one's turn to append; the partition may have gone when this returns."""
+        if self._backlog is not None:
+            await self._backlog.wait()
+
+    def _on_rolled(self) -> None:
+        self._disk_work.flush(self, self.log.active_base_offset)
+
+    def _on_window_full(self) -> None:
+        self._disk_work.write_back(self)
+
+    def flush_planned(self, offset: int) -> None:
+        """Note that a flush begins, up to `offset`: appends after this are counted from there."""
+        if self._due_flush is not None:
+            self._due_flush.planned_offset = offset
+
+    def flushed(self, offset: int) -> None:
+        """Note that everything below `offset` is durable: what was held back for it becomes visible."""
+        due = self._due_flush
+        if due is not None and due.is_holding:
+            due.flushed(offset)
+            self._settle()
+            self._advance()
+
+    def close_gate(self) -> None:
+        """Let appends wait: two windows are on their way to the disk and a third one is full."""
+        if self._backlog is None:
+            self._backlog = Backlog(self._on_gate_idle)
+            self._settle()
+        self._backlog.is_full = True
+
+    def open_gate(self) -> None:
+        """Let appends go on."""
+        if self._backlog is not None:
+            self._backlog.reopen()
+
+    def _on_gate_idle(self) -> None:
+        self._backlog = None
+        self._settle()
+
+    def fail(self, failure: StorageFailure) -> None:
+        """Report that background work has failed: the directory is given up."""
+        self._on_failure(failure)
+
+    def leave(self, reason: Exception) -> None:
+        """Tell whoever waits that the partition is no longer hosted here."""
+        if self._due_flush is not None:
+            self._due_flush.fail(reason)
+        if self._backlog is not None:
+            self._backlog.dismiss()
+            self._backlog = None
+        self.wake()
 
     def wake(self) -> None:
         """Let every request that waits for this partition look again."""

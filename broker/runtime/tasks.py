@@ -43,6 +43,11 @@ class TaskOwner:
             if self._on_failure is not None:
                 self._on_failure(failure)
 
+    async def join(self) -> None:
+        """Wait until every task has ended by itself, those that start meanwhile included."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
     async def close(self) -> None:
         """Cancel what still runs and wait until it has ended."""
         tasks = tuple(self._tasks)

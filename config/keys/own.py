@@ -82,10 +82,11 @@ KEYS: tuple[ConfigKey, ...] = (
     broker(
         "odradek.log.page.cache.budget.bytes",
         LONG,
-        -1,
+        None,
         Range(-1),
         LOW,
-        "Written data kept in the page cache across all logs; -1 never drops any.",
+        "Written data kept in the page cache across all logs; -1 never drops any. "
+        "When absent, half of the memory the process may use.",
     ),
     broker(
         "odradek.log.delivery.clock.uncertainty.ms",

@@ -24,6 +24,7 @@ from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
 from storage.log.deletions import Deletions, unlink_files
+from storage.log.page_budget import PageCacheBudget
 from storage.log.partition_log import PartitionLog, remove_log_files
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import (
@@ -63,6 +64,7 @@ class LogManager:
         "dirs",
         "loading",
         "logs",
+        "page_cache",
         "stats",
     )
 
@@ -75,12 +77,14 @@ class LogManager:
         *,
         producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         stats: StorageStats | None = None,
+        page_cache: PageCacheBudget | None = None,
     ) -> None:
         self._fs = fs
         self._clock = clock
         self._rng = rng
         self._producer_id_expiration_ms = producer_id_expiration_ms  # replaced by set_producer_id_expiration_ms
         self.stats = stats or StorageStats()
+        self.page_cache = page_cache or PageCacheBudget()  # of all logs; on the side that owns the logs
         self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.loading: list[DirLoading] = []  # how the directories were loaded at this start; set by begin_loading
@@ -198,6 +202,7 @@ class LogManager:
                 stats=self.stats,
                 deletions=self.deletions,
                 progress=progress,
+                page_cache=self.page_cache,
             )
 
         self.loading = [DirLoading(self._fs, log_dir, open_log) for log_dir in self.online_dirs()]
@@ -320,6 +325,7 @@ class LogManager:
                     producer_id_expiration_ms=self._producer_id_expiration_ms,
                     stats=self.stats,
                     deletions=self.deletions,
+                    page_cache=self.page_cache,
                 )
             except StorageFailure as failure:
                 self.fail_dir(log_dir, failure)

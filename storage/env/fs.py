@@ -152,6 +152,10 @@ class FileSystem(Protocol):
         """Make creations, renames and removals in `path` durable."""
         ...
 
+    def drop_cached(self, path: str, position: int, size: int) -> None:
+        """Let clean pages of a file go from the page cache; a missing file has none."""
+        ...
+
     def lock(self, path: str) -> DirLock:
         """Take the exclusive lock file or raise BlockingIOError when another process holds it."""
         ...

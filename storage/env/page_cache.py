@@ -1,4 +1,4 @@
-"""The kernel's page cache: is a range in it, and bring it in.
+"""The kernel's page cache: is a range in it, bring it in, let it go.
 
 `sendfile` and `pread` of a cold page keep their caller waiting for the disk. A read that may not wait (RWF_NOWAIT)
 tells cold from warm; where the kernel or file system cannot say, everything counts as warm.
@@ -40,3 +40,8 @@ def load(fd: int, position: int, size: int) -> None:
         if not got:
             return
         position += got
+
+
+def drop(fd: int, position: int, size: int) -> None:
+    """Let the kernel forget the clean pages of the range; dirty ones stay. Raises: OSError."""
+    os.posix_fadvise(fd, position, size, os.POSIX_FADV_DONTNEED)

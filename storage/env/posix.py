@@ -11,6 +11,7 @@ from os import pread, preadv, pwrite, pwritev
 
 from storage.env.direct import AlignedBuffers, direct_block_bytes, reserve_blocks
 from storage.env.fs import Buffer, DirEntry
+from storage.env.page_cache import drop
 
 MAX_VECTORS = 1024  # IOV_MAX on Linux
 
@@ -281,6 +282,17 @@ class PosixFileSystem:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def drop_cached(self, path: str, position: int, size: int) -> None:
+        """Let clean pages of a file go from the page cache."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            drop(fd, position, size)
         finally:
             os.close(fd)
 

@@ -30,7 +30,6 @@ from protocol.records.control import EndTxnMarker
 from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.env.fs import Buffer
 from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, RecordListTooLarge, StorageFailure
-from storage.log.flush import flush_now
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
 from storage.log.validator import ValidatedBatch, validate
@@ -41,7 +40,6 @@ from storage.segment.segment import Segment, ensure_room_in_indexes
 from storage.types import AppendOrigin
 
 NO_TIMESTAMP = -1
-NEVER = (1 << 63) - 1
 _RAFT = AppendOrigin.RAFT
 _REPLICATION = AppendOrigin.REPLICATION
 _new_tuple = tuple.__new__
@@ -76,7 +74,8 @@ def roll(state: LogState, new_base_offset: int) -> Segment:
     """
     ensure_room_in_indexes(state.config)
     active = state.segments.active
-    if active.base_offset == new_base_offset:
+    is_replaced = active.base_offset == new_base_offset
+    if is_replaced:
         assert active.log.size == 0, f"{active} cannot be replaced by a segment of the same base"
         state.segments.remove(active)
         active.unlink()
@@ -92,19 +91,20 @@ def roll(state: LogState, new_base_offset: int) -> Segment:
     state.segments.add(segment)
     state.has_new_names = True
     state.stats.rolled_segments += 1
+    if not is_replaced:
+        state.on_rolled()
     return segment
 
 
 class LogAppender:
     """All appends of one log."""
 
-    __slots__ = ("_config", "_flushes", "_max_segment_ms", "_state")
+    __slots__ = ("_config", "_max_segment_ms", "_state")
 
     def __init__(self, state: LogState) -> None:
         self._state = state
         self._config: LogConfig | None = None  # the settings that the derived values below belong to
         self._max_segment_ms = 0
-        self._flushes = False
 
     def append(
         self,
@@ -115,9 +115,9 @@ class LogAppender:
         request_version: int,
         validated: ValidatedBatch | None = None,
     ) -> AppendResult:
-        """Append one batch as leader, wholly or not at all.
+        """Append one batch as leader, wholly or not at all. Whether a flush is due afterwards, is_flush_due tells.
 
-        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; disk when flush settings say so.
+        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; a roll creates files.
         """
         state = self._state
         config = state.config
@@ -175,8 +175,8 @@ class LogAppender:
         stats = state.stats
         stats.appended_batches += 1
         stats.appended_bytes += size
-        if self._flushes:
-            self._flush_if_due()
+        if used + size >= segment.writeback_at:
+            state.on_window_full()
         append_time = max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else NO_TIMESTAMP
         return _new_tuple(AppendResult, (base_offset, last_offset, append_time, offsets.log_start_offset, False))
 
@@ -212,7 +212,8 @@ class LogAppender:
         state.offsets.advance_end(last_offset + 1)
         state.stats.appended_batches += len(headers)
         state.stats.appended_bytes += len(data)
-        self._flush_if_due()
+        if segment.log.size >= segment.writeback_at:
+            state.on_window_full()
         return AppendResult(first, last_offset, NO_TIMESTAMP, state.offsets.log_start_offset, False)
 
     def _check_set(self, data: bytearray, leader_epoch: int, origin: AppendOrigin) -> list[BatchHeader]:
@@ -269,7 +270,6 @@ class LogAppender:
             raise StorageFailure(f"cannot follow the settings: {error}", active.log.path) from error
         self._config = config
         self._max_segment_ms = config.max_segment_ms
-        self._flushes = config.flush_on_append or config.flush_messages < NEVER
 
     def _roll_if_due(self, size: int, first: int, last: int, timestamp: int, now_ms: int) -> Segment:
         state = self._state
@@ -300,11 +300,3 @@ class LogAppender:
         except OSError as second:
             failure.add_note(f"nor cut the file back: {second}")
         return failure
-
-    def _flush_if_due(self) -> None:
-        state = self._state
-        if state.write_queue.files:
-            return  # not in the file yet: whoever writes it flushes
-        unflushed = state.offsets.log_end_offset - state.offsets.recovery_point
-        if state.config.flush_on_append or unflushed >= state.config.flush_messages:
-            flush_now(state)

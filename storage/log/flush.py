@@ -7,10 +7,30 @@ A failed sync is final: the kernel may have dropped the dirty pages, so the dire
 
 from __future__ import annotations
 
+from config.views import LONG_MAX, LogConfig
 from storage.env.fs import File, FileSystem
 from storage.errors import StorageFailure
 from storage.log.direct_writes import write_now, written_end
 from storage.log.state import LogState
+from storage.segment.segment import Segment
+
+NEVER = LONG_MAX
+
+
+def is_flush_due(config: LogConfig, unflushed_count: int) -> bool:
+    """Decide whether an append that leaves so many offsets unflushed is answered after a flush only."""
+    return config.flush_on_append or unflushed_count >= config.flush_messages
+
+
+def ms_until_flush(state: LogState, now_ms: int) -> int | None:
+    """Return after what time flush.ms asks for a flush, 0 for now; None when nothing is unflushed or it never does.
+
+    Never more than flush.ms, so that a wall clock which was set back postpones nothing for long.
+    """
+    interval_ms = state.config.flush_ms
+    if interval_ms >= NEVER or state.offsets.recovery_point >= state.offsets.log_end_offset:
+        return None
+    return min(max(state.last_flush_ms + interval_ms - now_ms, 0), interval_ms)
 
 
 class FlushPlan:
@@ -20,10 +40,16 @@ class FlushPlan:
     over a thousand of them holds no thousand descriptors; one that was removed meanwhile needs no sync.
     """
 
-    __slots__ = ("_directory", "_files", "_fs", "_sealed", "target_offset")
+    __slots__ = ("_directory", "_files", "_fs", "_sealed", "covered", "target_offset")
 
     def __init__(
-        self, fs: FileSystem, files: list[File], sealed: list[str], directory: str | None, target_offset: int
+        self,
+        fs: FileSystem,
+        files: list[File],
+        sealed: list[str],
+        directory: str | None,
+        target_offset: int,
+        covered: list[tuple[Segment, int]],
     ) -> None:
         for file in files:
             file.pin()
@@ -32,6 +58,7 @@ class FlushPlan:
         self._sealed = sealed
         self._directory = directory
         self.target_offset = target_offset
+        self.covered = covered  # segments with the size of the `.log` that is synced
 
     def run(self) -> None:
         """Sync data first, then names. Raises: StorageFailure. Blocking: disk; any thread."""
@@ -63,6 +90,11 @@ class FlushPlan:
         """Tell whether the directory is synced too."""
         return self._directory is not None
 
+    @property
+    def has_sealed(self) -> bool:
+        """Tell whether the plan takes sealed segments below the recovery point."""
+        return len(self.covered) > bool(self._files)
+
     def release(self) -> None:
         """Give the pins back, on the owner's side. Idempotent."""
         files, self._files = self._files, []
@@ -70,25 +102,30 @@ class FlushPlan:
             file.unpin()
 
 
-def plan_flush(state: LogState) -> FlushPlan | None:
+def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
     """Return what must be synced to move the recovery point to the log end, None when nothing is dirty.
 
+    Where everything below `below` is sealed, the recovery point moves to the active segment only, which is left alone.
     Raises: StorageFailure when a file cannot be opened.
     """
     start, target = state.offsets.recovery_point, written_end(state)
+    if below is not None and below <= state.segments.active.base_offset < target:
+        target = state.segments.active.base_offset
     if start >= target and not state.has_new_names:
         return None
     files: list[File] = []
     sealed = list(state.unsynced_files)
+    covered = []
     try:
         for segment in state.segments.overlapping(start, target):
+            covered.append((segment, segment.log.size))
             if segment.is_active:
                 files = segment.open_files()
             else:
                 sealed += segment.file_paths()
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
-    plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target)
+    plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target, covered)
     state.unsynced_files.clear()
     state.has_new_names = False  # what is created from now on belongs to the next plan
     return plan
@@ -100,6 +137,8 @@ def note_flushed(state: LogState, plan: FlushPlan) -> None:
     state.offsets.advance_recovery_point(min(plan.target_offset, state.offsets.log_end_offset))
     state.last_flush_ms = state.clock.now_ms()
     state.stats.flushes += 1
+    for segment, size in plan.covered:
+        state.count_cached(segment, size)
 
 
 def note_flush_failed(state: LogState, plan: FlushPlan) -> None:

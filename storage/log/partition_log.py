@@ -31,13 +31,23 @@ from storage.errors import (
 from storage.log.append import AppendResult, LogAppender, roll
 from storage.log.deletions import Deletions
 from storage.log.direct_writes import LogWrite, note_written, plan_write, write_now, written_end
-from storage.log.flush import FlushPlan, flush_now, note_flush_failed, note_flushed, plan_flush
+from storage.log.flush import (
+    FlushPlan,
+    flush_now,
+    is_flush_due,
+    ms_until_flush,
+    note_flush_failed,
+    note_flushed,
+    plan_flush,
+)
 from storage.log.loader import LoadParameters, load
+from storage.log.page_budget import PageCacheBudget
 from storage.log.reader import FetchSlice, LogReader, TimestampOffset
 from storage.log.removal import Removal, note_removed, retain
 from storage.log.state import LogState
 from storage.log.truncation import advance_log_start, truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
+from storage.log.writeback import WritebackPlan, note_written_back, plan_writeback
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
@@ -84,12 +94,14 @@ class PartitionLog:
         producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         stats: StorageStats | None = None,
         deletions: Deletions | None = None,
+        page_cache: PageCacheBudget | None = None,
         progress: LoadProgress | None = None,
     ) -> PartitionLog:
         """Load the log in directory `path`, creating it when there is none.
 
-        `deletions` is where files of removed segments wait to be unlinked, by default a queue of the log's own.
-        `progress` is told how far loading has come; whoever gives one adds it to the stats.
+        `deletions` is where files of removed segments wait to be unlinked, `page_cache` the budget that synced pages
+        are counted in; by default the log has both for itself. `progress` is told how far loading has come; whoever
+        gives one adds it to the stats.
 
         Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
         """
@@ -104,6 +116,7 @@ class PartitionLog:
             stats or StorageStats(),
             producers,
             Deletions() if deletions is None else deletions,
+            PageCacheBudget() if page_cache is None else page_cache,
         )
         parameters = LoadParameters(recovery_point, log_start_offset, high_watermark, clean)
         own_progress = LoadProgress()
@@ -219,7 +232,7 @@ class PartitionLog:
 
         `validated` is what `validate` said of these records when it was run elsewhere, beforehand.
 
-        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; disk when flush settings say so.
+        Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; a roll creates files.
         """
         if self._is_closed:
             raise LogClosed(str(self.tp))
@@ -401,17 +414,55 @@ class PartitionLog:
 
     # --- durability and end of life ---
 
-    def flush_plan(self) -> FlushPlan | None:
-        """Return what must be synced to make everything appended so far durable, None when nothing is dirty."""
-        return plan_flush(self._state)
+    def watch(self, *, on_rolled: Callable[[], None], on_window_full: Callable[[], None]) -> None:
+        """Say whom an append tells that it sealed a segment, which now waits for a flush, or has filled a window.
+
+        An append tells of a full window again and again until `writeback_plan` has begun the next one.
+        """
+        self._state.on_rolled = on_rolled
+        self._state.on_window_full = on_window_full
+
+    @property
+    def active_base_offset(self) -> int:
+        """Everything below lies in sealed segments."""
+        return self._state.segments.active.base_offset
+
+    def is_flush_due(self, flushed_offset: int) -> bool:
+        """Decide whether the newest append has to be durable before it is answered; below the argument all are."""
+        return is_flush_due(self._state.config, self._offsets.log_end_offset - flushed_offset)
+
+    def ms_until_flush(self, now_ms: int) -> int | None:
+        """Return after what time flush.ms asks for a flush, 0 for now; None when it does not."""
+        return ms_until_flush(self._state, now_ms)
+
+    def flush_plan(self, below: int | None = None) -> FlushPlan | None:
+        """Return what must be synced to make everything appended so far durable, None when nothing is dirty.
+
+        With `below`, sealed segments are enough where they hold everything below it.
+        """
+        return plan_flush(self._state, below)
 
     def flushed(self, plan: FlushPlan) -> None:
-        """Note a plan that ran well: the recovery point moves."""
-        note_flushed(self._state, plan)
+        """Note a plan that ran well: the recovery point moves. A log that was closed meanwhile only takes back pins."""
+        if self._is_closed:
+            plan.release()
+        else:
+            note_flushed(self._state, plan)
 
     def flush_failed(self, plan: FlushPlan) -> None:
         """Give back a plan whose run failed."""
         note_flush_failed(self._state, plan)
+
+    def writeback_plan(self) -> WritebackPlan | None:
+        """Return the sync that a full window asks for and begin the next window; None when it is not full."""
+        return plan_writeback(self._state)
+
+    def written_back(self, plan: WritebackPlan) -> None:
+        """Note a write-back that ran well; nothing but its pin is left of it when the log was closed meanwhile."""
+        if self._is_closed:
+            plan.release()
+        else:
+            note_written_back(self._state, plan)
 
     def flush(self) -> None:
         """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""
@@ -465,6 +516,7 @@ class PartitionLog:
     def _release_files(self) -> None:
         for segment in self._state.segments:
             segment.release_files()
+            self._state.page_cache.forget(segment.log)
 
     def _guarded(self, action: Callable[[], _T]) -> _T:
         try:

@@ -6,12 +6,15 @@ fixed after loading, and what changes inside has exactly one writer, named besid
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from config.views import LogConfig
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.epochs.cache import LeaderEpochCache
 from storage.log.deletions import Deletions
 from storage.log.offsets import LogOffsets
+from storage.log.page_budget import PageCacheBudget
 from storage.producers.state import ProducerStateManager
 from storage.segment.log_file import WriteQueue
 from storage.segment.segment import Segment
@@ -36,6 +39,9 @@ class LogState:
         "last_flush_ms",
         "noted_future_base",
         "offsets",
+        "on_rolled",
+        "on_window_full",
+        "page_cache",
         "path",
         "producers",
         "read_positions",
@@ -60,6 +66,7 @@ class LogState:
         stats: StorageStats,
         producers: ProducerStateManager,
         deletions: Deletions,
+        page_cache: PageCacheBudget,
     ) -> None:
         self.fs = fs
         self.clock = clock
@@ -67,6 +74,7 @@ class LogState:
         self.tp = tp
         self.stats = stats
         self.deletions = deletions
+        self.page_cache = page_cache
         self.path = path  # written by PartitionLog when its directory is renamed
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
@@ -75,7 +83,9 @@ class LogState:
         self.last_flush_ms = clock.now_ms()  # written by flush
         self.cut_count = 0  # truncations, after which an offset may stand for another record
         self.write_queue = WriteQueue()  # fixed; what is in it is written by appends and log.direct_writes
-        self.segments = Segments()  # written by the loader, append (roll), truncation and retention
+        self.on_rolled: Callable[[], None] = _nothing  # replaced by whoever flushes sealed segments in the background
+        self.on_window_full: Callable[[], None] = _nothing  # replaced by whoever runs write-backs
+        self.segments = Segments(self._forget_pages)  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
         # Where the first batch that ends at or above an offset starts; written by the reader, cleared with removals.
@@ -88,7 +98,7 @@ class LogState:
         """Let go of what was loaded so far, to load anew."""
         for segment in self.segments:
             segment.release_files()
-        self.segments = Segments()
+        self.segments = Segments(self._forget_pages)
         self.producers.reset(0)
 
     def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:
@@ -104,6 +114,21 @@ class LogState:
             queue=self.write_queue,
         )
 
+    def count_cached(self, segment: Segment, end: int) -> None:
+        """Let the page cache's budget know of a sync of a `.log` up to `end`; of segments that have left it does not.
+
+        Called when a sync has ended, by flush and write-back. What was written past the page cache is not in it.
+        """
+        if segment.log.is_direct:
+            segment.cached_from = end
+        elif self.segments.floor(segment.base_offset) is segment:
+            segment.cached_from = self.page_cache.add(
+                segment.log, segment.cached_from, min(end, segment.log.size), self.config.page_cache_budget_bytes
+            )
+
+    def _forget_pages(self, segment: Segment) -> None:
+        self.page_cache.forget(segment.log)
+
 
 def segment_jitter_ms(config: LogConfig, rng: Rng) -> int:
     """Sample the roll jitter: uniform in [0, min(jitter, segment.ms))."""
@@ -112,3 +137,7 @@ def segment_jitter_ms(config: LogConfig, rng: Rng) -> int:
         return 0
     sample = rng.int32()
     return 0 if sample == _INT32_MIN else abs(sample) % bound
+
+
+def _nothing() -> None:
+    """For logs that nobody does background work for."""

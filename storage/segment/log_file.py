@@ -102,6 +102,11 @@ class LogFile:
             self.file = self._fs.open(self.path, create=create)
         return self.file
 
+    @property
+    def is_direct(self) -> bool:
+        """Tell whether appends go past the page cache; known once there was one."""
+        return self.tail is not None
+
     # --- append ---
 
     def append(self, data: Buffer) -> int:

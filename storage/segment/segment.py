@@ -13,7 +13,7 @@ import os.path
 from collections.abc import Sequence
 from contextlib import suppress
 
-from config.views import LogConfig
+from config.views import LONG_MAX, LogConfig
 from protocol.records.batch import NO_LEADER_EPOCH, BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
@@ -35,6 +35,7 @@ from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
 from storage.stats import LoadProgress
 
+NEVER = LONG_MAX
 MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
 PADDING_PROBE_BYTES = (
     4096  # zeros behind the last batch are a block at most, or the rest of a segment of the reference's
@@ -59,6 +60,7 @@ class Segment:
         "_index_sizes",
         "base_offset",
         "bytes_since_index",
+        "cached_from",
         "created_ms",
         "directory",
         "index_interval_bytes",
@@ -73,6 +75,7 @@ class Segment:
         "rolling_timestamp",
         "time_index",
         "txn_index",
+        "writeback_at",
     )
 
     def __init__(
@@ -107,6 +110,8 @@ class Segment:
         self.largest_timestamp = NO_TIMESTAMP  # of the whole segment; valid after ensure_indexes
         self.offset_of_largest_timestamp = base_offset  # last offset of the batch that holds it
         self.bytes_since_index = 0  # bytes appended after the newest offset index entry
+        self.writeback_at = NEVER  # size of the `.log` at which its window is full; moved by begin_window
+        self.cached_from = 0  # what lies below is of no concern to the page cache's budget; moved by LogState
 
     # --- becoming active, sealed, known ---
 
@@ -166,14 +171,25 @@ class Segment:
         self.time_index.file.release()
         self.is_active = True
         self._note_index_room()
+        self.cached_from = self.log.size
+        self.begin_window()
+
+    def begin_window(self) -> None:
+        """Count the bytes of the next write-back from here on, where this segment is to be written back at all."""
+        config = self._config
+        window_bytes = config.writeback_window_bytes
+        self.writeback_at = self.log.size + window_bytes if window_bytes and not config.flush_on_append else NEVER
 
     def seal(self) -> None:
         """Write the final time index entry and cut every file to what it holds; appends are over."""
+        if self.log.is_direct:
+            self.cached_from = self.log.size
         self.write_final_time_entry()
         self.offset_index.file.close()
         self.time_index.file.close()
         self.log.trim()
         self.is_active = False
+        self.writeback_at = NEVER
 
     def adopt(self, config: LogConfig) -> None:
         """Follow a change of settings: the allocation only, the rest is fixed at creation. Raises: OSError."""
@@ -362,6 +378,9 @@ class Segment:
         self.bytes_since_index = 0
         if position is not None:
             self.log.truncate(position)
+            self.cached_from = min(self.cached_from, position)
+            if self.is_active:
+                self.begin_window()
         self.rolling_timestamp = NO_TIMESTAMP
         self._note_index_room()
         self._reload_largest_timestamp()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from storage.segment.segment import Segment
 
@@ -13,9 +13,10 @@ MAX_OPEN_SEALED = 4  # per log; consumers far behind read a few old segments at 
 class Segments:
     """Ordered map base offset → Segment; the last one is the active one."""
 
-    __slots__ = ("_bases", "_open_sealed", "_segments", "active")
+    __slots__ = ("_bases", "_on_removed", "_open_sealed", "_segments", "active")
 
-    def __init__(self) -> None:
+    def __init__(self, on_removed: Callable[[Segment], None]) -> None:
+        self._on_removed = on_removed
         self._bases: list[int] = []
         self._segments: list[Segment] = []
         self._open_sealed: dict[int, Segment] = {}  # least recently used first
@@ -37,6 +38,7 @@ class Segments:
         self._open_sealed.pop(segment.base_offset, None)
         if self._segments:
             self.active = self._segments[-1]
+        self._on_removed(segment)
 
     def floor(self, offset: int) -> Segment | None:
         """Return the segment with the largest base <= offset."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from broker.api.route import RequestContext
+from broker.background.disk_work import DiskWork
 from broker.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -19,11 +20,13 @@ from broker.metadata.image import (
 )
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
 from config.views import ListenerConfig, LogConfig
 from protocol.api_keys import ApiKey
 from storage.dirs.manager import LogManager
 from storage.env.clock import SeededRng
 from storage.env.posix import PosixFileSystem
+from storage.log.page_budget import PageCacheBudget
 from storage.types import TopicPartition
 
 NODE_ID = 1
@@ -56,20 +59,50 @@ def broker_image(node_id: int) -> BrokerImage:
     return BrokerImage(node_id, 0, bytes(16), (endpoint,), (), f"rack{node_id}", False, False, ())
 
 
-class Hosted:
-    """One broker's partitions, as the API families see them."""
+class IdleDisk:
+    """Remembers what partitions ask of the background, and does nothing."""
 
-    def __init__(self, *directories: Path) -> None:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, int]] = []  # (what, partition, offset)
+
+    def flush(self, partition: Partition, below: int) -> None:
+        self.asked.append(("flush", partition.tp.partition, below))
+
+    def flush_in_time(self, partition: Partition) -> None:
+        if partition.log.ms_until_flush(NOW_MS) is not None:
+            self.asked.append(("flush in time", partition.tp.partition, -1))
+
+    def write_back(self, partition: Partition) -> None:
+        self.asked.append(("write back", partition.tp.partition, partition.log.log_end_offset))
+
+
+class Hosted:
+    """One broker's partitions, as the API families see them; with pools given, their background work is done there."""
+
+    def __init__(self, *directories: Path, pools: Pools | None = None, page_cache_bytes: int = -1) -> None:
         self.clock = ManualClock()
         self.fs = PosixFileSystem()
-        self.logs = LogManager(self.fs, self.clock, SeededRng(1), [str(path) for path in directories])
+        self.page_cache = PageCacheBudget(page_cache_bytes)
+        self.dropped: list[tuple[str, int, int]] = []  # what the kernel was told to forget: path, position, size
+        self.logs = LogManager(
+            self.fs, self.clock, SeededRng(1), [str(path) for path in directories], page_cache=self.page_cache
+        )
         self.logs.open_dirs(NODE_ID)
         self.logs.load_all(lambda tp: LogConfig())
         self.configs: dict[str, LogConfig] = {}
         self.inherited = LogConfig()
         self.lost_dirs: list[str] = []
+        self.idle_disk = IdleDisk()
+        self.disk: DiskWork | None = None
+        if pools is not None:
+            self.disk = DiskWork(pools, self.clock, self.page_cache, lambda *drop: self.dropped.append(drop))
         self.manager = PartitionManager(
-            self.logs, NODE_ID, self._config_for, self.clock.now_ms, lambda lost, _: self.lost_dirs.append(lost.path)
+            self.logs,
+            NODE_ID,
+            self._config_for,
+            self.clock.now_ms,
+            lambda lost, _: self.lost_dirs.append(lost.path),
+            self.disk or self.idle_disk,
         )
         self.current = ClusterImage("cluster", brokers={node: broker_image(node) for node in (NODE_ID, OTHER_ID)})
 

@@ -241,6 +241,10 @@ class CrashFS:
         for change in self._changes.pop(path, []):
             self._settle(change)
 
+    def drop_cached(self, path: str, position: int, size: int) -> None:
+        self.ensure_alive()
+        self._real.drop_cached(path, position, size)
+
     def lock(self, path: str):
         self.ensure_alive()
         return self._real.lock(path)

@@ -20,10 +20,16 @@ from tests.harness.hosted import NOW_MS, Hosted
 
 class Rig:
     def __init__(self, *directories: Path) -> None:
-        self.hosted = Hosted(*directories)
         self.pools = Pools()
+        self.hosted = Hosted(*directories, pools=self.pools)
+        assert self.hosted.disk is not None
         self.checkpoints = Checkpoints(
-            self.hosted.logs, self.hosted.manager, self.pools, self.hosted.clock, LogManagerConfig()
+            self.hosted.logs,
+            self.hosted.manager,
+            self.hosted.disk.flushes,
+            self.pools,
+            self.hosted.clock,
+            LogManagerConfig(),
         )
 
 
@@ -32,6 +38,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path / "a", tmp_path / "b")
     yield rig
     rig.pools.close()
+    rig.hosted.logs.close(clean=False)
 
 
 def batch(**options: Any) -> bytearray:

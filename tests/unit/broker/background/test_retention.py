@@ -27,12 +27,15 @@ DELAY_MS = 500
 
 class Rig:
     def __init__(self, *directories: Path, config: LogManagerConfig | None = None) -> None:
-        self.hosted = Hosted(*directories)
         self.pools = Pools()
+        self.hosted = Hosted(*directories, pools=self.pools)
+        assert self.hosted.disk is not None
         self.busy: set[TopicPartition] = set()
         clock = self.hosted.clock
         config = config or LogManagerConfig()
-        self.checkpoints = Checkpoints(self.hosted.logs, self.hosted.manager, self.pools, clock, config)
+        self.checkpoints = Checkpoints(
+            self.hosted.logs, self.hosted.manager, self.hosted.disk.flushes, self.pools, clock, config
+        )
         self.retention = Retention(
             self.hosted.manager, self.pools, clock, config, self.checkpoints, is_busy=self.busy.__contains__
         )
@@ -54,6 +57,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     rig = Rig(tmp_path / "a", tmp_path / "b")
     yield rig
     rig.pools.close()
+    rig.hosted.logs.close(clean=False)
 
 
 def names(partition: Partition, ending: str) -> list[str]:

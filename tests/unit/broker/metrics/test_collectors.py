@@ -19,6 +19,7 @@ from broker.metrics.catalog import METRICS, Kind
 from broker.metrics.collectors import BrokerCollector
 from broker.metrics.docs import exported_name
 from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
+from broker.runtime.pools import Pools
 from protocol.records.builder import build_batch
 from tests.harness.cleaning import CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted
@@ -33,11 +34,19 @@ class Rig:
         self.phase = SimpleNamespace(current="running")
         self.groups = {"Stable": 2, "Empty": 0}
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
+        assert hosted.disk is not None
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
         recovery = Recovery(hosted.logs, pools, scheduler, lambda: 1, lambda: 0)
         self.cleaner = CleanerBed(hosted).cleaner
         watched = Watched(
-            self.phase, connections, hosted.manager, _Sessions(), recovery, hosted.logs.stats, self.cleaner
+            self.phase,
+            connections,
+            hosted.manager,
+            _Sessions(),
+            recovery,
+            hosted.disk,
+            hosted.logs.stats,
+            self.cleaner,
         )
         sources = broker_sources(watched, lambda: self.groups, lambda: 0.25)
         self.registry = CollectorRegistry()
@@ -57,7 +66,7 @@ class _Sessions:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    hosted = Hosted(tmp_path)
+    hosted = Hosted(tmp_path, pools=Pools())
     partition = hosted.create("t", partitions=2)
     partition.append(build_batch([(None, b"a"), (None, b"b")], timestamp=NOW_MS))
     hosted.manager.get("t", 1).append(build_batch([(None, b"c")], timestamp=NOW_MS))

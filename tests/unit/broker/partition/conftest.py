@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,5 +11,7 @@ from tests.harness.hosted import Hosted
 
 
 @pytest.fixture
-def hosted(tmp_path: Path) -> Hosted:
-    return Hosted(tmp_path)
+def hosted(tmp_path: Path) -> Iterator[Hosted]:
+    hosted = Hosted(tmp_path)
+    yield hosted
+    hosted.logs.close(clean=False)

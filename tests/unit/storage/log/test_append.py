@@ -341,19 +341,6 @@ def test_the_metadata_log_may_append_several_batches_at_once(open_log):
     assert [parse_header(read_all(log)).partition_leader_epoch, offsets_of(log)] == [2, [0, 2]]
 
 
-def test_flush_settings_sync_at_once(open_log):
-    log = open_log(flush_messages=3)
-    append(log)
-    append(log)
-    assert log.recovery_point == 0
-    append(log)
-    assert log.recovery_point == 3
-    log.close()
-    log = open_log(flush_on_append=True, clean=True)
-    append(log)
-    assert log.recovery_point == 4
-
-
 def test_a_closed_log_refuses(open_log):
     log = open_log()
     log.close()

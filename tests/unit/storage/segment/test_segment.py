@@ -165,7 +165,7 @@ def test_a_pinned_region_outlives_unlink_and_release(fs, tmp_path):
 
 
 def test_sealed_segments_beyond_the_bound_give_their_files_back(fs, tmp_path):
-    segments = Segments()
+    segments = Segments(lambda segment: None)
     for base in range(0, 100, 10):
         segment = filled(fs, tmp_path, 10, base)
         segment.seal()

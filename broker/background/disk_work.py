@@ -1,0 +1,31 @@
+"""The disk's work for partitions: flushes, write-backs, and what the page cache may keep of both."""
+
+from __future__ import annotations
+
+from broker.background.flushes import Flushes
+from broker.background.page_cache import DropCached, PageCacheDrops
+from broker.background.syncs import Syncs
+from broker.background.writeback import Writeback
+from broker.runtime.pools import Pools
+from storage.env.clock import Clock
+from storage.log.page_budget import PageCacheBudget
+
+
+class DiskWork:
+    """What every partition of a broker is given (broker.partition.partition.DiskWork)."""
+
+    def __init__(self, pools: Pools, clock: Clock, page_cache: PageCacheBudget, drop_cached: DropCached) -> None:
+        syncs = Syncs(pools, clock.monotonic_ns)
+        self.page_cache = page_cache
+        self._drops = PageCacheDrops(page_cache, pools, drop_cached)
+        self.flushes = Flushes(syncs, clock.now_ms, self._drops.trim)
+        self.writeback = Writeback(syncs, clock.monotonic_ns, self._drops.trim)
+        self.flush = self.flushes.ask
+        self.flush_in_time = self.flushes.ask_in_time
+        self.write_back = self.writeback.start
+
+    async def close(self) -> None:
+        """Wait for what runs; nothing is cut short, since a sync cannot be."""
+        await self.writeback.close()
+        await self.flushes.close()
+        await self._drops.close()

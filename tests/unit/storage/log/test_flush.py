@@ -1,0 +1,144 @@
+"""When a flush is due, what it syncs, and how far the recovery point moves."""
+
+import pytest
+
+from storage.env.posix import PosixFile
+from storage.errors import StorageFailure
+from tests.sim.logs import append, batch
+
+SIZE = len(batch())
+
+
+@pytest.fixture
+def synced(monkeypatch) -> list[str]:
+    """Note the names of the files that are synced."""
+    names: list[str] = []
+    monkeypatch.setattr(PosixFile, "sync", lambda file: names.append(file.path.rpartition("/")[2]))
+    return names
+
+
+def test_flush_messages_counts_offsets_since_the_last_flush_across_batches(open_log, synced):
+    log = open_log(flush_messages=3)
+    due = []
+    for count in (1, 1, 1, 2, 10):
+        append(log, count)
+        due.append(log.is_flush_due(log.recovery_point))
+        if due[-1]:
+            log.flush()
+    assert due == [False, False, True, False, True]
+    assert synced.count("00000000000000000000.log") == 2
+    assert log.recovery_point == log.log_end_offset == 15
+
+
+def test_what_a_running_flush_covers_is_not_counted_again(open_log):
+    log = open_log(flush_messages=3)
+    append(log, 3)
+    plan = log.flush_plan()
+    append(log, 2)
+    assert not log.is_flush_due(plan.target_offset)
+    append(log)
+    assert log.is_flush_due(plan.target_offset)
+    plan.release()
+
+
+def test_flush_on_append_is_due_with_every_append_and_without_settings_none_is(open_log):
+    log = open_log()
+    append(log, 1000)
+    assert not log.is_flush_due(0)
+    log.close()
+    log = open_log(flush_on_append=True, clean=True)
+    append(log)
+    assert log.is_flush_due(1000)
+
+
+def test_flush_ms_counts_from_the_last_flush_and_asks_for_nothing_while_nothing_is_unflushed(open_log, clock):
+    log = open_log(flush_ms=1000)
+    assert log.ms_until_flush(clock.now + 5000) is None
+    append(log)
+    assert [log.ms_until_flush(clock.now + passed) for passed in (0, 999, 1000, 9000)] == [1000, 1, 0, 0]
+    assert log.ms_until_flush(clock.now - 3_600_000) == 1000, "a clock that was set back postpones nothing for long"
+    clock.now += 400
+    log.flush()
+    assert log.ms_until_flush(clock.now + 1000) is None
+    append(log)
+    assert log.ms_until_flush(clock.now) == 1000
+
+
+def test_flush_ms_of_zero_is_always_due_and_the_largest_never(open_log, clock):
+    log = open_log(flush_ms=0)
+    append(log)
+    assert log.ms_until_flush(clock.now) == 0
+    log.close()
+    log = open_log(clean=True)
+    append(log)
+    assert log.ms_until_flush(clock.now + 10**15) is None
+
+
+def test_a_roll_is_told_and_its_flush_takes_the_sealed_files_alone(open_log, synced):
+    log = open_log(segment_bytes=2 * SIZE)
+    rolled: list[int] = []
+    log.watch(on_rolled=lambda: rolled.append(log.active_base_offset), on_window_full=lambda: None)
+    append(log)
+    append(log)
+    assert rolled == []
+    append(log)
+    assert rolled == [2]
+    synced.clear()
+    plan = log.flush_plan(below=2)
+    plan.run()
+    log.flushed(plan)
+    assert plan.has_sealed
+    assert log.recovery_point == 2
+    assert "00000000000000000000.log" in synced
+    assert not [name for name in synced if name.startswith("00000000000000000002")]
+    log.flush()
+    assert log.recovery_point == 3
+    assert "00000000000000000002.log" in synced
+
+
+def test_an_empty_segment_made_anew_is_no_roll(open_log):
+    log = open_log()
+    told: list[None] = []
+    log.watch(on_rolled=lambda: told.append(None), on_window_full=lambda: None)
+    log.roll()
+    assert told == []
+    append(log)
+    log.roll()
+    assert told == [None]
+
+
+def test_below_an_offset_of_the_active_segment_everything_is_flushed(open_log):
+    log = open_log(segment_bytes=2 * SIZE)
+    for _ in range(3):
+        append(log)
+    plan = log.flush_plan(below=3)
+    assert (plan.target_offset, plan.has_sealed) == (3, True)
+    plan.release()
+    log.flush()
+    append(log)
+    plan = log.flush_plan(below=4)
+    assert (plan.target_offset, plan.has_sealed) == (4, False)
+    plan.release()
+
+
+def test_a_log_that_was_closed_meanwhile_only_takes_back_its_pins(open_log):
+    log = open_log()
+    append(log)
+    plan = log.flush_plan()
+    log.fail()
+    plan.run()
+    log.flushed(plan)
+    assert log.recovery_point == 0
+
+
+def test_a_failed_sync_moves_no_recovery_point(open_log, monkeypatch):
+    log = open_log()
+    append(log)
+
+    def refuse(file: PosixFile) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(PosixFile, "sync", refuse)
+    with pytest.raises(StorageFailure):
+        log.flush()
+    assert log.recovery_point == 0
