@@ -472,7 +472,7 @@ class Broker:
             (
                 ProduceApi(partitions, self._image, leaders, self._pools, INTERNAL_TOPICS),
                 self._fetch,
-                OffsetsApi(partitions),
+                OffsetsApi(partitions, self._pools),
                 DeleteRecordsApi(partitions, self._checkpoints.save_log_starts),
                 ClusterApi(controller, self._config),
                 TopicsApi(controller, lambda overrides: describe_topic(self._resolver_now(), overrides)),

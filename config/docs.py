@@ -51,8 +51,6 @@ WITHOUT_EFFECT_YET = {
             "max.connection.creation.rate",
             "odradek.log.delivery.clock.uncertainty.ms",
             "odradek.log.read.ahead.max.bytes",
-            "odradek.log.read.buffer.cap.bytes",
-            "odradek.log.timestamp.scan.window.bytes",
             "offsets.commit.timeout.ms",
             "offsets.load.buffer.size",
             "offsets.topic.compression.codec",

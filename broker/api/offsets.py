@@ -3,18 +3,22 @@
 - ListOffsets: v2 isolation level; v4 leader epochs; v6 flexible; v7 -3 largest timestamp; v8 -4 earliest local; v9 -5
   latest tiered; v10 timeout; v11 -6 earliest pending upload. Without a tier -4 is the log start, -5 and -6 are unknown.
 - A timestamp or -3 answers nothing that lies at or beyond the fetchable bound; nothing found is error 0 and -1.
+- Only the largest timestamp of a segment is known in memory. What that does not decide is searched for in the files, in
+  the I/O pool of the log's directory, one partition after the other.
 
 Source: KafkaApis.handleListOffsetRequest, UnifiedLog.fetchOffsetByTimestamp, KIP-320, KIP-734, KIP-1005, KIP-1023.
 """
 
 from __future__ import annotations
 
+import os.path
 from collections import Counter
 
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -31,7 +35,8 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from storage.errors import StorageFailure
+from storage.errors import LogClosed, StorageError, StorageFailure
+from storage.log.time_search import TimeSearch
 
 LATEST = -1
 EARLIEST = -2
@@ -53,6 +58,9 @@ SPECIAL_SINCE = {
 DEBUGGING_REPLICA_ID = -2
 """A consumer that may see up to the log end."""
 
+MAX_ATTEMPTS = 4
+"""So often a search is begun whose log was cleaned, cut or moved under it; a swap of the cleaner overtakes it twice."""
+
 Found = tuple[int, int, int]
 """timestamp, offset, leader epoch"""
 NOTHING: Found = (-1, -1, -1)
@@ -61,8 +69,9 @@ NOTHING: Found = (-1, -1, -1)
 class OffsetsApi:
     """Answers where in a log something is."""
 
-    def __init__(self, partitions: PartitionManager) -> None:
+    def __init__(self, partitions: PartitionManager, pools: Pools) -> None:
         self._partitions = partitions
+        self._pools = pools
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -87,8 +96,7 @@ class OffsetsApi:
                     answer.error_code = ErrorCode.UNSUPPORTED_VERSION
                 else:
                     try:
-                        partition = self._partitions.get(topic.name, entry.partition_index)
-                        found = self._find(partition, entry, request)
+                        found = await self._find(topic.name, entry, request)
                         answer.timestamp, answer.offset, answer.leader_epoch = found
                     except Exception as failure:
                         answer.error_code = self._code_of(failure, context)
@@ -96,23 +104,28 @@ class OffsetsApi:
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
-    def _find(self, partition: Partition, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
-        partition.ensure_leader(entry.current_leader_epoch)
-        log = partition.log
-        if request.replica_id == DEBUGGING_REPLICA_ID:
-            bound = log.log_end_offset
-        else:
-            bound = partition.bound(request.isolation_level)
-        timestamp = entry.timestamp
-        if timestamp == LATEST:
-            return -1, bound, partition.leader_epoch
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return -1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
-        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return NOTHING
-        if timestamp == MAX_TIMESTAMP:
-            return log.offset_of_max_timestamp(bound) or NOTHING
-        return log.offset_for_timestamp(timestamp, bound=bound) or NOTHING
+    async def _find(self, topic: str, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
+        """Find one offset; a search is begun anew when what it came to does not count.
+
+        Raises: LogClosed when the log never stands still; broker.partition.errors, storage.errors.
+        """
+        for _ in range(MAX_ATTEMPTS):
+            partition = self._partitions.get(topic, entry.partition_index)
+            partition.ensure_leader(entry.current_leader_epoch)
+            found = _known(partition, entry.timestamp, _bound(partition, request))
+            if not isinstance(found, TimeSearch):
+                return found
+            log, outcome = partition.log, None
+            try:
+                outcome = await self._pools.io(os.path.dirname(log.path), found.run)
+            except LogClosed:
+                continue  # a file has another name by now
+            except StorageError:
+                if log.holds(found):
+                    raise
+            if log.holds(found) and partition.is_leader:
+                return outcome or NOTHING
+        raise LogClosed(f"{topic}-{entry.partition_index} changes faster than it can be searched")
 
     def _code_of(self, failure: Exception, context: RequestContext) -> ErrorCode:
         if isinstance(failure, StorageFailure):
@@ -142,3 +155,23 @@ class OffsetsApi:
         except Exception as failure:
             answer.error_code = self._code_of(failure, context)
         return answer
+
+
+def _bound(partition: Partition, request: ListOffsetsRequest) -> int:
+    if request.replica_id == DEBUGGING_REPLICA_ID:
+        return partition.log.log_end_offset
+    return partition.bound(request.isolation_level)
+
+
+def _known(partition: Partition, timestamp: int, bound: int) -> Found | TimeSearch:
+    """Answer from memory, or give the search that has to be made."""
+    log = partition.log
+    if timestamp == LATEST:
+        return -1, bound, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return -1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    if timestamp == MAX_TIMESTAMP:
+        return log.largest_timestamp_search(bound) or NOTHING
+    return log.time_search(timestamp, bound=bound) or NOTHING

@@ -40,7 +40,7 @@ class InternalLog:
             found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
             if found.region is None:
                 return
-            data = memoryview(found.region.read())
+            data = memoryview(found.region.read(log.config.read_buffer_cap_bytes))
             found.region.release()
             for position, header in iter_batches(data):
                 if header.next_offset > offset:

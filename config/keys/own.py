@@ -45,7 +45,7 @@ KEYS: tuple[ConfigKey, ...] = (
         4_194_304,
         Range(1),
         LOW,
-        "First buffer of one read from a segment; larger batches are still read whole.",
+        "Upper bound of the first buffer of one read from a segment into memory; it grows where there is more.",
     ),
     broker(
         "odradek.log.read.ahead.max.bytes",

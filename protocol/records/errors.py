@@ -13,6 +13,15 @@ class InvalidBatch(RecordsError):
     """The bytes are whole but the records in them are malformed."""
 
 
+class BodyTooLarge(RecordsError):
+    """A record of a compressed batch is larger than the caller's limit for one."""
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"a compressed record of {size_bytes} bytes exceeds the configured limit of {limit_bytes}")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
 class DecompressedTooLarge(RecordsError):
     """A compressed payload inflates beyond the caller's bound."""
 

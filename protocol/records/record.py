@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from protocol.records.batch import HEADER_SIZE, BatchHeader, TimestampType, parse_header
 from protocol.records.compression import MAX_DECOMPRESSED_BYTES, decompress
-from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.errors import BodyTooLarge, CorruptBatch, InvalidBatch
 from protocol.records.varint import read_varint, read_varlong
 
 Buffer = bytes | bytearray | memoryview
@@ -22,6 +22,7 @@ class Record(NamedTuple):
     headers: Headers = ()
 
 
+MAX_INT32 = (1 << 31) - 1
 _new_record = tuple.__new__
 
 
@@ -73,11 +74,12 @@ def iter_section(header: BatchHeader, section: Buffer) -> Iterator[Record]:
 
 
 def find_by_timestamp(
-    header: BatchHeader, section: Buffer, timestamp: int, start_offset: int
+    header: BatchHeader, section: Buffer, timestamp: int, start_offset: int, *, max_body_bytes: int = MAX_INT32
 ) -> tuple[int, int] | None:
     """Return (timestamp, offset) of the first record with that timestamp or a later one, at or above start_offset.
 
-    Looks at nothing else of the records, which is a multiple faster than reading them. Raises: InvalidBatch.
+    Looks at nothing else of the records, which is a multiple faster than reading them. Raises: InvalidBatch;
+    BodyTooLarge for a record before or at the one that is found.
     """
     data = section if isinstance(section, bytes) else bytes(section)
     size = len(data)
@@ -98,6 +100,8 @@ def find_by_timestamp(
             end = position + length
             if length < 0 or end > size:
                 raise InvalidBatch(f"record of {length} bytes in {size - position}")
+            if length > max_body_bytes:
+                raise BodyTooLarge(length, max_body_bytes)
             position += 1
             raw = data[position]
             if raw < 0x80:

@@ -81,6 +81,25 @@ class DirectFile(File, Protocol):
     block_bytes: int
 
 
+def read_growing(file: File, size: int, position: int, *, first_bytes: int) -> bytes:
+    """Return up to `size` bytes from `position`, fewer only at the end of the file.
+
+    Not more than first_bytes is allocated at first, and later not more than what was there already: a size that
+    somebody merely claims costs no memory. Blocking: disk.
+    """
+    if size <= first_bytes:
+        return file.read_at(size, position)
+    pieces: list[bytes] = []
+    got, piece_bytes = 0, first_bytes
+    while got < size:
+        pieces.append(file.read_at(min(piece_bytes, size - got), position + got))
+        if len(pieces[-1]) < piece_bytes:
+            break
+        got += piece_bytes
+        piece_bytes = got
+    return b"".join(pieces)
+
+
 class DirLock(Protocol):
     """An exclusive lock held until release() or the end of the process."""
 

@@ -42,9 +42,10 @@ from storage.log.flush import (
 )
 from storage.log.loader import LoadParameters, load
 from storage.log.page_budget import PageCacheBudget
-from storage.log.reader import FetchSlice, LogReader, TimestampOffset
+from storage.log.reader import FetchSlice, LogReader
 from storage.log.removal import Removal, note_removed, retain
 from storage.log.state import LogState
+from storage.log.time_search import TimeSearch, TimestampOffset, plan_first, plan_largest
 from storage.log.truncation import advance_log_start, truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.log.writeback import WritebackPlan, note_written_back, plan_writeback
@@ -272,12 +273,28 @@ class PartitionLog:
         return self._guarded(lambda: self._reader.aborted_transactions(start_offset, upper_bound))
 
     def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
-        """Return the first record at or after a time, below `bound`. Blocking: disk, cpu."""
-        return self._guarded(lambda: self._reader.offset_for_timestamp(timestamp, bound=bound))
+        """Return the first record at or after a time, below `bound`, here and now. Blocking: disk, cpu."""
+        search = self.time_search(timestamp, bound=bound)
+        return search.run() if search is not None else None
 
     def offset_of_max_timestamp(self, bound: int) -> TimestampOffset | None:
-        """Return the first record with the largest timestamp, below `bound`. Blocking: disk, cpu."""
-        return self._guarded(lambda: self._reader.offset_of_max_timestamp(bound))
+        """Return the first record with the largest timestamp, below `bound`, here and now. Blocking: disk, cpu."""
+        search = self.largest_timestamp_search(bound)
+        return search.run() if search is not None else None
+
+    def time_search(self, timestamp: int, *, bound: int) -> TimeSearch | None:
+        """Plan offset_for_timestamp for another thread; None when there is surely nothing. Raises: LogClosed."""
+        self._ensure_open()
+        return plan_first(self._state, timestamp, bound)
+
+    def largest_timestamp_search(self, bound: int) -> TimeSearch | None:
+        """Plan offset_of_max_timestamp for another thread; None when there is surely nothing. Raises: LogClosed."""
+        self._ensure_open()
+        return plan_largest(self._state, bound)
+
+    def holds(self, search: TimeSearch) -> bool:
+        """Tell whether what a search came to counts: the log was not closed, cut or cleaned under it."""
+        return not self._is_closed and search.still_holds(self._state)
 
     # --- leader epochs ---
 
@@ -512,6 +529,10 @@ class PartitionLog:
         self._state.epochs.move_to_directory(path)
         for segment in self._state.segments:
             segment.move_to_directory(path)
+
+    def _ensure_open(self) -> None:
+        if self._is_closed:
+            raise LogClosed(str(self.tp))
 
     def _release_files(self) -> None:
         for segment in self._state.segments:

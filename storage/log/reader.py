@@ -1,4 +1,4 @@
-"""Reading a log: offset and bound → FetchSlice without touching the bytes; offset by timestamp; aborted transactions.
+"""Reading a log: offset and bound → FetchSlice without touching the bytes; aborted transactions.
 
 A small memo of (offset → segment, position) remembers where reads ended, so a consumer that follows the log never
 searches. An entry states a fact that only truncation or removal of segments can end; those clear it.
@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from config.views import NO_DECOMPRESSED_LIMIT
-from protocol.records.batch import MAGIC_V2, BatchHeader
-from protocol.records.record import find_by_timestamp, record_section
-from protocol.records.scan import largest_body
-from storage.errors import InvalidRecord, OffsetOutOfRange
-from storage.log.legacy import iter_legacy_records
+from storage.errors import OffsetOutOfRange
 from storage.log.state import LogState
-from storage.log.validator import inflation_bound
 from storage.segment.region import Region
 from storage.segment.segment import Segment
 
@@ -31,14 +25,6 @@ class FetchSlice(NamedTuple):
     region: Region | None
     size: int
     segment_base_offset: int
-
-
-class TimestampOffset(NamedTuple):
-    """A record found by time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 EMPTY = FetchSlice(None, 0, -1)
@@ -126,71 +112,6 @@ class LogReader:
         if len(memo) >= MEMO_ENTRIES and offset not in memo:
             del memo[next(iter(memo))]
         memo[offset] = (segment, position)
-
-    # --- by time ---
-
-    def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
-        """Return the first record with timestamp >= the given one at or above the log start and below `bound`.
-
-        Raises: InvalidRecord when a record above the decompression limit must be decoded. Blocking: disk, cpu.
-        """
-        state = self._state
-        start_offset = state.offsets.log_start_offset
-        for segment in state.segments.starting_with(start_offset):
-            if segment.base_offset >= bound:
-                break
-            segment.ensure_indexes()
-            if segment.largest_timestamp < timestamp:
-                continue
-            state.segments.note_use(segment)
-            _, lower_bound = segment.time_index.lookup(timestamp)
-            found = self._search(segment, max(lower_bound, start_offset), timestamp, start_offset)
-            if found is not None:
-                return found if found.offset < bound else None
-        return None
-
-    def _search(self, segment: Segment, from_offset: int, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        position = segment.locate(from_offset)
-        if position is None:
-            return None
-        for at, header in segment.log.headers(position):
-            if header.max_timestamp < timestamp:
-                continue
-            found = self._find_record(segment, at, header, timestamp, start_offset)
-            if found is not None:
-                return TimestampOffset(*found, header.partition_leader_epoch)
-        return None
-
-    def offset_of_max_timestamp(self, bound: int) -> TimestampOffset | None:
-        """Return the first record that has the largest timestamp of the log, None when empty or not below `bound`."""
-        segments = self._state.segments
-        best: Segment | None = None
-        for segment in segments:
-            segment.ensure_indexes()
-            if segment.log.size and (best is None or segment.largest_timestamp > best.largest_timestamp):
-                best = segment
-        if best is None or best.largest_timestamp < 0:
-            return None
-        segments.note_use(best)
-        found = self._search(best, best.offset_of_largest_timestamp, best.largest_timestamp, 0)
-        return found if found is not None and found.offset < bound else None
-
-    def _find_record(
-        self, segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
-    ) -> tuple[int, int] | None:
-        batch = segment.log.read(position, header.size_bytes)
-        if header.magic < MAGIC_V2:
-            for record in iter_legacy_records(batch):
-                if record.timestamp >= timestamp and record.offset >= start_offset:
-                    return record.timestamp, record.offset
-            return None
-        section = record_section(batch, 0, header, max_size=inflation_bound(self._state.config))
-        limit = self._state.config.max_decompressed_message_bytes
-        if header.codec and limit < NO_DECOMPRESSED_LIMIT and len(section) > limit:
-            largest = largest_body(section, header.record_count)
-            if largest > limit:
-                raise InvalidRecord(f"a compressed record of {largest} bytes exceeds the configured limit of {limit}")
-        return find_by_timestamp(header, section, timestamp, start_offset)
 
     # --- transactions ---
 

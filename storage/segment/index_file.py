@@ -124,6 +124,10 @@ class IndexFile:
         self.trim()
         self._close_file()
 
+    def open_to_read(self) -> None:
+        """Open the existing file for reads only, of somebody who does not own it. Raises: OSError."""
+        self._file = self._fs.open(self.path, writable=False)
+
     def release(self) -> None:
         """Give the descriptor back without trimming."""
         self._close_file()

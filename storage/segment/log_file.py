@@ -107,6 +107,11 @@ class LogFile:
         """Tell whether appends go past the page cache; known once there was one."""
         return self.tail is not None
 
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of batches that are in the file, not in memory only."""
+        return self.size if self.tail is None else self.tail.written
+
     # --- append ---
 
     def append(self, data: Buffer) -> int:

@@ -7,7 +7,9 @@ until release(). Whoever takes a region releases it exactly once.
 
 from __future__ import annotations
 
-from storage.env.fs import File
+from storage.env.fs import File, read_growing
+
+FIRST_BUFFER_BYTES = 4 * 1024 * 1024
 
 
 class FileRegion:
@@ -25,10 +27,13 @@ class FileRegion:
     def __len__(self) -> int:
         return self.size
 
-    def read(self) -> bytes:
-        """Return the bytes. Blocking: disk. For slow paths; the hot one sends the descriptor."""
+    def read(self, first_bytes: int = FIRST_BUFFER_BYTES) -> bytes:
+        """Return the bytes. Blocking: disk. For slow paths; the hot one sends the descriptor.
+
+        `first_bytes` bounds what is allocated before bytes have arrived (odradek.log.read.buffer.cap.bytes).
+        """
         assert self._file is not None, "region was released"
-        return self._file.read_at(self.size, self.position)
+        return read_growing(self._file, self.size, self.position, first_bytes=first_bytes)
 
     def release(self) -> None:
         """Give back the pin. Idempotent."""
@@ -52,8 +57,8 @@ class MemoryRegion:
     def __len__(self) -> int:
         return len(self.data)
 
-    def read(self) -> bytes:
-        """Return the bytes."""
+    def read(self, first_bytes: int = FIRST_BUFFER_BYTES) -> bytes:
+        """Return the bytes; they are there already."""
         return self.data
 
     def release(self) -> None:

@@ -33,6 +33,7 @@ from storage.segment.scan import Follow, IndexEntries, OffsetOverflow, Scanned, 
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
+from storage.segment.view import SegmentView
 from storage.stats import LoadProgress
 
 NEVER = LONG_MAX
@@ -267,6 +268,35 @@ class Segment:
         return self.largest_timestamp if self.largest_timestamp >= 0 else self._fs.mtime_ms(self.log.path)
 
     # --- locate ---
+
+    @property
+    def is_timestamp_known(self) -> bool:
+        """Tell whether the largest timestamp is known without asking the time index."""
+        return self._index_sizes is None
+
+    def may_hold_timestamp(self, timestamp: int) -> bool:
+        """Tell whether a record of that time or a later one may be here, as far as it is known."""
+        return self.log.size > 0 and (self._index_sizes is not None or self.largest_timestamp >= timestamp)
+
+    def view(self) -> SegmentView:
+        """Write down what a read beside the owner needs; of the `.log` what is in the file."""
+        if self._index_sizes is not None:
+            index_bytes, time_index_bytes = self._index_sizes
+            largest_timestamp = None
+        else:
+            index_bytes = self.offset_index.file.count * OFFSET_ENTRY.size
+            time_index_bytes = self.time_index.file.count * TIME_ENTRY.size
+            largest_timestamp = self.largest_timestamp
+        return SegmentView(
+            self.directory,
+            self.base_offset,
+            self.marker,
+            self.log.written_bytes,
+            index_bytes,
+            time_index_bytes,
+            largest_timestamp,
+            self.offset_of_largest_timestamp,
+        )
 
     def locate(self, offset: int) -> int | None:
         """Return the position of the first batch with last offset >= offset, None when the segment ends before."""

@@ -81,6 +81,7 @@ class Hosted:
 
     def __init__(self, *directories: Path, pools: Pools | None = None, page_cache_bytes: int = -1) -> None:
         self.clock = ManualClock()
+        self.pools = pools or Pools()
         self.fs = PosixFileSystem()
         self.page_cache = PageCacheBudget(page_cache_bytes)
         self.dropped: list[tuple[str, int, int]] = []  # what the kernel was told to forget: path, position, size

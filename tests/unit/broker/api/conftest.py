@@ -14,4 +14,5 @@ from tests.harness.hosted import Hosted
 def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path)
     yield hosted
+    hosted.pools.close()
     hosted.logs.close(clean=False)

@@ -303,7 +303,7 @@ def test_a_roll_does_not_wait_for_a_write_and_the_next_plans_write_in_order(defe
     assert length(deferred, 20) == 5 * SIZE
 
 
-def test_unwritten_records_are_found_by_offset_and_time_and_as_duplicates(deferred):
+def test_unwritten_records_are_duplicates_and_found_by_time_once_they_are_written(deferred):
     for sequence in range(8):
         deferred.append(
             batch(producer_id=5, producer_epoch=0, base_sequence=sequence, timestamp=NOW + sequence), leader_epoch=0
@@ -312,8 +312,11 @@ def test_unwritten_records_are_found_by_offset_and_time_and_as_duplicates(deferr
         batch(producer_id=5, producer_epoch=0, base_sequence=6, timestamp=NOW + 6), leader_epoch=0
     )
     assert (repeated.is_duplicate, repeated.base_offset) == (True, 6)
+    assert deferred.offset_for_timestamp(NOW + 5, bound=8) is None
+    assert deferred.offset_of_max_timestamp(8) is None
+    settle(deferred)
     assert deferred.offset_for_timestamp(NOW + 5, bound=8).offset == 5
-    assert deferred.offset_for_timestamp(NOW + 5, bound=0) is None
+    assert deferred.offset_of_max_timestamp(8).offset == 7
 
 
 def test_a_flush_covers_what_is_written_and_no_more(deferred):
