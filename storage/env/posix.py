@@ -207,8 +207,15 @@ class PosixFileSystem:
 
     def read_file(self, path: str) -> bytes:
         """Return the whole content."""
-        with open(path, "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # no file object: a start reads thousands of small files
+        try:
+            size = os.fstat(fd).st_size
+            data = pread(fd, size, 0)
+            while len(data) < size and (more := pread(fd, size - len(data), len(data))):
+                data += more
+            return data
+        finally:
+            os.close(fd)
 
     def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Create or replace the content of `path`."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 import os.path
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from protocol.records.batch import BatchHeader
@@ -29,13 +30,13 @@ from storage.checkpoints.lines import TMP_SUFFIX
 from storage.env.fs import DirEntry
 from storage.errors import CorruptIndex, CorruptRecord
 from storage.log.offsets import LogOffsets
-from storage.log.producer_rebuild import has_snapshots, rebuild_producers, write_empty_snapshots
+from storage.log.producer_rebuild import rebuild_producers, write_empty_snapshots
 from storage.log.split import split
 from storage.log.state import LogState
 from storage.log.swaps import complete_swaps, remove_leftovers
 from storage.log.transactions import aborted_txn, replay_batch
 from storage.log.truncation import truncate_fully
-from storage.producers.snapshot import remove_stray_snapshots, take_snapshot
+from storage.producers.snapshot import remove_stray_snapshots, snapshots_among, take_snapshot
 from storage.segment.names import (
     INDEX_SUFFIX,
     INDEX_SUFFIXES,
@@ -44,6 +45,7 @@ from storage.segment.names import (
     MARKERS,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
+    SegmentFileName,
     parse_segment_file,
     segment_file,
 )
@@ -80,20 +82,22 @@ def load(state: LogState, parameters: LoadParameters, progress: LoadProgress) ->
 
 
 def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -> None:
-    state.fs.make_dirs(state.path)
-    entries = state.fs.list_dir(state.path)
+    entries = _list_or_create(state)
     if any(entry.name.endswith(MARKERS) for entry in entries):
         remove_leftovers(state.fs, state.path)  # pass 1
         complete_swaps(state)  # pass 2
         entries = state.fs.list_dir(state.path)
     state.epochs.load()
-    unusable = _find_segments(state, entries)  # pass 3
+    files = {entry.name: entry for entry in entries if entry.is_file}
+    parsed = {name: file for name in files if (file := parse_segment_file(name)) is not None}
+    unusable = _find_segments(state, files, parsed)  # pass 3
     is_rebuilt = _recover(state, parameters, unusable, progress)  # passes 4 and 5
     log_end_offset = _ensure_a_segment(state, parameters)  # pass 6
     log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
     state.epochs.truncate_from_end(log_end_offset)
     state.epochs.truncate_from_start(log_start_offset)
-    _settle_producers(state, parameters, is_rebuilt, log_start_offset, log_end_offset)  # pass 8
+    known = None if is_rebuilt or unusable else snapshots_among(parsed.values())
+    _settle_producers(state, parameters, known, log_start_offset, log_end_offset, is_rebuilt=is_rebuilt)  # pass 8
     recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9
     state.offsets = LogOffsets(log_start_offset, log_end_offset, recovery_point, parameters.high_watermark)
     state.producers.on_high_watermark(state.offsets.high_watermark)
@@ -102,19 +106,27 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
         segment.release_files()
 
 
+def _list_or_create(state: LogState) -> list[DirEntry]:
+    try:
+        return state.fs.list_dir(state.path)
+    except FileNotFoundError:
+        state.fs.make_dirs(state.path)
+        return []
+
+
 # --- pass 3 ---
 
 
-def _find_segments(state: LogState, listing: list[DirEntry]) -> list[Segment]:
+def _find_segments(
+    state: LogState, entries: Mapping[str, DirEntry], parsed: Mapping[str, SegmentFileName]
+) -> list[Segment]:
     """Fill the map from the directory listing; return the segments whose transaction index cannot be used."""
-    entries = {entry.name: entry for entry in listing if entry.is_file}
-    for name in entries:
-        parsed = parse_segment_file(name)
-        if parsed is None or parsed.marker:
+    for name, file in parsed.items():
+        if file.marker:
             continue
-        if parsed.kind == LOG_SUFFIX:
-            state.segments.add(_segment_from(state, parsed.base_offset, entries))
-        elif parsed.kind in INDEX_SUFFIXES and segment_file(parsed.base_offset, LOG_SUFFIX) not in entries:
+        if file.kind == LOG_SUFFIX:
+            state.segments.add(_segment_from(state, file.base_offset, entries))
+        elif file.kind in INDEX_SUFFIXES and segment_file(file.base_offset, LOG_SUFFIX) not in entries:
             logger.warning("removing an index without its log path=%s", os.path.join(state.path, name))
             state.fs.unlink(os.path.join(state.path, name))
     if LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX in entries:
@@ -122,7 +134,7 @@ def _find_segments(state: LogState, listing: list[DirEntry]) -> list[Segment]:
     return [segment for segment in state.segments if not _has_usable_txn_index(segment)]
 
 
-def _segment_from(state: LogState, base_offset: int, entries: dict[str, DirEntry]) -> Segment:
+def _segment_from(state: LogState, base_offset: int, entries: Mapping[str, DirEntry]) -> Segment:
     def size_of(kind: str) -> int:
         entry = entries.get(segment_file(base_offset, kind))
         return entry.size_bytes if entry is not None else 0
@@ -271,13 +283,19 @@ def _ensure_a_segment(state: LogState, parameters: LoadParameters) -> int:
 
 
 def _settle_producers(
-    state: LogState, parameters: LoadParameters, is_rebuilt: bool, log_start_offset: int, log_end_offset: int
+    state: LogState,
+    parameters: LoadParameters,
+    known: Sequence[int] | None,
+    log_start_offset: int,
+    log_end_offset: int,
+    *,
+    is_rebuilt: bool,
 ) -> None:
-    remove_stray_snapshots(state.fs, state.path, state.segments.base_offsets())
+    known = remove_stray_snapshots(state.fs, state.path, state.segments.base_offsets(), known)
     if is_rebuilt and state.producers.map_end_offset <= log_end_offset:
         state.producers.map_end_offset = log_end_offset
-    elif parameters.is_clean and not has_snapshots(state):
+    elif parameters.is_clean and not known:
         state.producers.reset(log_start_offset)
         write_empty_snapshots(state, log_end_offset)
     else:
-        rebuild_producers(state, log_start_offset=log_start_offset, end_offset=log_end_offset)
+        rebuild_producers(state, log_start_offset=log_start_offset, end_offset=log_end_offset, known=known)

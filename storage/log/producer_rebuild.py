@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptRecord
 from storage.log.state import LogState
 from storage.log.transactions import replay_batch
-from storage.producers.snapshot import list_snapshots, take_snapshot, truncate_and_load
+from storage.producers.snapshot import take_snapshot, truncate_and_load
 from storage.segment.segment import Segment
 
 
-def rebuild_producers(state: LogState, *, log_start_offset: int, end_offset: int) -> None:
+def rebuild_producers(
+    state: LogState, *, log_start_offset: int, end_offset: int, known: Sequence[int] | None = None
+) -> None:
     """Load the newest snapshot at or below end_offset and replay the batches up to it.
 
     On the way a snapshot is taken at the base of the last two segments, so that the next truncation or start is short.
+    known are the snapshots there are, where the directory was listed already.
     Raises: CorruptRecord where the log cannot be read. Blocking: disk, cpu.
     """
     producers = state.producers
@@ -24,6 +29,7 @@ def rebuild_producers(state: LogState, *, log_start_offset: int, end_offset: int
         log_start_offset=log_start_offset,
         log_end_offset=end_offset,
         now_ms=state.clock.now_ms(),
+        known=known,
     )
     worth_a_snapshot = set(state.segments.base_offsets()[-2:])
     for segment in state.segments.overlapping(start, end_offset):
@@ -42,11 +48,6 @@ def write_empty_snapshots(state: LogState, end_offset: int) -> None:
             state.producers.map_end_offset = offset
             take_snapshot(state.fs, state.path, state.producers, sync=False)
     state.producers.map_end_offset = end_offset
-
-
-def has_snapshots(state: LogState) -> bool:
-    """Tell whether any snapshot file exists."""
-    return bool(list_snapshots(state.fs, state.path))
 
 
 def _replay(state: LogState, segment: Segment, from_offset: int, end_offset: int) -> None:

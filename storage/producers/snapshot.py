@@ -6,7 +6,7 @@ Format: version int16 = 1, CRC-32C of every byte after it, count, then 46 bytes 
 
 import logging
 import os.path
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from struct import Struct
 
 from protocol.records.crc import crc32c
@@ -14,7 +14,7 @@ from storage.env.fs import FileSystem
 from storage.errors import CorruptSnapshot
 from storage.producers.entry import ProducerEntry, batch_before
 from storage.producers.state import ProducerStateManager
-from storage.segment.names import SNAPSHOT_SUFFIX, parse_segment_file, segment_file
+from storage.segment.names import SNAPSHOT_SUFFIX, SegmentFileName, parse_segment_file, segment_file
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,12 @@ def snapshot_path(directory: str, offset: int) -> str:
 def list_snapshots(fs: FileSystem, directory: str) -> list[int]:
     """List the offsets of the snapshot files of a partition, ascending."""
     names = (parse_segment_file(entry.name) for entry in fs.list_dir(directory) if entry.is_file)
-    return sorted(name.base_offset for name in names if name and name.kind == SNAPSHOT_SUFFIX and not name.marker)
+    return snapshots_among(name for name in names if name is not None)
+
+
+def snapshots_among(files: Iterable[SegmentFileName]) -> list[int]:
+    """Pick the offsets of the snapshots out of a partition's files, ascending."""
+    return sorted(name.base_offset for name in files if name.kind == SNAPSHOT_SUFFIX and not name.marker)
 
 
 def take_snapshot(fs: FileSystem, directory: str, manager: ProducerStateManager, *, sync: bool = True) -> bool:
@@ -94,14 +99,16 @@ def truncate_and_load(
     log_start_offset: int,
     log_end_offset: int,
     now_ms: int,
+    known: Sequence[int] | None = None,
 ) -> int:
     """Bring the state to the newest usable snapshot within (log start, log end].
 
     Snapshots outside of it and damaged ones are deleted. Without any usable one the state is empty at the log start.
+    known are the snapshots there are, where the directory was listed already.
     Shape: the offset from which the log must be replayed. Blocking: disk.
     """
     usable = []
-    for offset in list_snapshots(fs, directory):
+    for offset in list_snapshots(fs, directory) if known is None else known:
         if log_start_offset < offset <= log_end_offset:
             usable.append(offset)
         else:
@@ -121,17 +128,21 @@ def truncate_and_load(
     return log_start_offset
 
 
-def remove_stray_snapshots(fs: FileSystem, directory: str, segment_base_offsets: Collection[int]) -> None:
-    """Delete snapshots that belong to no segment, except one at the log end that a clean stop left.
+def remove_stray_snapshots(
+    fs: FileSystem, directory: str, segment_base_offsets: Collection[int], known: Sequence[int] | None = None
+) -> list[int]:
+    """Delete snapshots that belong to no segment, except one at the log end that a clean stop left; return the others.
 
     Only the newest stray one can be that, and only if no segment begins above it.
     """
     bases = set(segment_base_offsets)
-    strays = [offset for offset in list_snapshots(fs, directory) if offset not in bases]
+    found = list_snapshots(fs, directory) if known is None else known
+    strays = [offset for offset in found if offset not in bases]
     if strays and (not bases or strays[-1] > max(bases)):
         strays.pop()
     for offset in strays:
         fs.unlink(snapshot_path(directory, offset))
+    return [offset for offset in found if offset not in strays]
 
 
 def delete_snapshots_before(fs: FileSystem, directory: str, offset: int) -> None:

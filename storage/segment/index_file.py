@@ -39,9 +39,7 @@ class IndexFile:
     def make_writable(self, max_bytes: int) -> None:
         """Give the file its full length, creating it when missing; the hole behind the entries costs no blocks."""
         self.max_entries = max(max_bytes // self.entry_size, self.count, 1)
-        self._close_file()
-        self._file = self._fs.open(self.path, create=True)
-        self._file.truncate(self.max_entries * self.entry_size)
+        self._open().truncate(self.max_entries * self.entry_size)
         self.writable = True
 
     def replace(self, entries: bytes | bytearray) -> None:
