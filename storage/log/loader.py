@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
@@ -178,10 +179,10 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
         return False
     _rebuild_at(state, parameters, suspect[0].base_offset)
     for segment in suspect:
-        cut = _recover_in_turn(state, segment, progress)
+        # Later segments go first: once the damage is cut nothing would tell that they lie behind a hole.
+        cut = _recover_in_turn(state, segment, progress, before_cut=partial(_remove_after, state, segment))
         progress.segments_left -= 1
         if cut:
-            _remove_after(state, segment)
             progress.segments_left = 0
             break
     _drop_empty_end(state)
@@ -222,7 +223,9 @@ def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> Non
     rebuild_producers(state, log_start_offset=min(start, offset), end_offset=offset)
 
 
-def _recover_in_turn(state: LogState, segment: Segment, progress: LoadProgress) -> int:
+def _recover_in_turn(
+    state: LogState, segment: Segment, progress: LoadProgress, *, before_cut: Callable[[], None] | None = None
+) -> int:
     """Recover a segment with the producer state standing at its base; return how many bytes were cut."""
     producers, epochs = state.producers, state.epochs
     producers.map_end_offset = segment.base_offset
@@ -236,7 +239,7 @@ def _recover_in_turn(state: LogState, segment: Segment, progress: LoadProgress) 
         if completed is not None and completed.is_aborted:
             aborted.append(aborted_txn(completed))
 
-    found = segment.recover(follow, progress, known_epoch=epochs.latest_epoch)
+    found = segment.recover(follow, progress, known_epoch=epochs.latest_epoch, before_cut=before_cut)
     producers.map_end_offset = found.next_offset
     if segment.txn_index.replace(aborted):
         state.has_new_names = True
@@ -255,11 +258,14 @@ def _drop_empty_end(state: LogState) -> None:
 
 
 def _remove_after(state: LogState, segment: Segment) -> None:
-    for later in list(state.segments):
-        if later.base_offset > segment.base_offset:
-            logger.warning("removing a segment behind a damaged one path=%s", later.log.path)
-            state.segments.remove(later)
-            later.unlink()
+    """Remove the later segments for good."""
+    later = [one for one in state.segments if one.base_offset > segment.base_offset]
+    for one in later:
+        logger.warning("removing a segment behind a damaged one path=%s", one.log.path)
+        state.segments.remove(one)
+        one.unlink()
+    if later:
+        state.fs.sync_dir(state.path)
 
 
 # --- passes 6 to 8 ---

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from config.views import LONG_MAX, LogConfig
@@ -335,8 +335,15 @@ class Segment:
 
     # --- recovery and truncation ---
 
-    def recover(self, follow: Follow, progress: LoadProgress, *, known_epoch: int = NO_LEADER_EPOCH) -> Scanned:
-        """Rebuild the indexes from the batches and cut at the first bad byte.
+    def recover(
+        self,
+        follow: Follow,
+        progress: LoadProgress,
+        *,
+        known_epoch: int = NO_LEADER_EPOCH,
+        before_cut: Callable[[], None] | None = None,
+    ) -> Scanned:
+        """Rebuild the indexes from the batches and cut at the first bad byte; before_cut is called before the latter.
 
         `follow` sees the good batches that tell of a producer or of an epoch above known_epoch, in order. The txn index
         is the caller's. Raises: OffsetOverflow, and nothing has changed. Blocking: reads the whole segment.
@@ -351,6 +358,8 @@ class Segment:
                 "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
                 *(self.log.path, found.valid_bytes, cut, found.damage or "unused space"),
             )
+            if before_cut is not None:
+                before_cut()
         if cut or self.log.allocation is not None:
             self.log.truncate(found.valid_bytes)  # gives back what was reserved, too
         self._take_entries(entries)
