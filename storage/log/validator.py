@@ -70,6 +70,7 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+_LENGTH_AT = 8
 _MAGIC_AT = 16
 _ATTRIBUTES_LOW_AT = 22
 _CLIENT = AppendOrigin.CLIENT
@@ -190,20 +191,24 @@ def _restamp(records: Buffer, header: BatchHeader, attributes: int, max_timestam
 
 def _refuse_fragment(records: Buffer) -> NoReturn:
     size = len(records)
-    if size == 0:
+    if size < PREFIX_SIZE:
         raise InvalidRecord("Record batch set holds no batch at all")
-    if size >= PREFIX_SIZE and records[_MAGIC_AT] < MAGIC_V2:
-        _refuse_shape(records[_MAGIC_AT], 0, size)
-    raise CorruptRecord(f"Record batch is corrupt: {size} bytes cannot hold its header")
+    prefix = bytes(records[:PREFIX_SIZE])
+    _refuse_shape(prefix[_MAGIC_AT], int.from_bytes(prefix[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True), size)
 
 
 def _refuse_shape(magic: int, length: int, size: int) -> NoReturn:
-    if magic != MAGIC_V2:
+    """Tell what is wrong as the reference does: a batch that is not all there is none, an unknown magic is damage."""
+    if 0 <= magic < MAGIC_V2:
         raise InvalidRecord(f"Record batches must have magic 2, this one has magic {magic}")
+    if magic != MAGIC_V2:
+        raise CorruptRecord(f"Record batch is corrupt: there is no magic {magic}")
     if length < MIN_BATCH_LENGTH:
         raise CorruptRecord(f"Record batch is corrupt: its length {length} is below {MIN_BATCH_LENGTH}")
     if length + LOG_OVERHEAD > size:
-        raise CorruptRecord(f"Record batch is corrupt: it announces {length + LOG_OVERHEAD} bytes, {size} are there")
+        raise InvalidRecord(
+            f"Record batch set holds no whole batch: it announces {length + LOG_OVERHEAD} of {size} bytes"
+        )
     raise InvalidRecord("A partition's records must be exactly one record batch")
 
 

@@ -43,7 +43,7 @@ class Pair:
     def same(self, run: Callable[[BrokerProcess, RawClient], _T]) -> _T:
         """Run the same steps on both, assert that they show the same, and return it."""
         ours, kafka = self.both(run)
-        assert ours == kafka
+        assert ours == kafka, f"ours, Kafka's: {differences(ours, kafka)}"
         return ours
 
     def both(self, run: Callable[[BrokerProcess, RawClient], _T]) -> tuple[_T, _T]:
@@ -58,6 +58,17 @@ class Pair:
         for broker in self.brokers:
             broker.close()
         assert not self.ours.trouble(), self.ours.trouble()
+
+
+def differences(ours: Any, kafka: Any) -> Any:
+    """Return only what differs, as (ours, Kafka's) at each place."""
+    if isinstance(ours, dict) and isinstance(kafka, dict) and ours.keys() == kafka.keys():
+        return {key: differences(ours[key], kafka[key]) for key in ours if ours[key] != kafka[key]}
+    if isinstance(ours, list | tuple) and type(ours) is type(kafka) and len(ours) == len(kafka):
+        return {
+            place: differences(*pair) for place, pair in enumerate(zip(ours, kafka, strict=True)) if pair[0] != pair[1]
+        }
+    return ours, kafka
 
 
 def visible(client: RawClient, topic: str) -> dict[str, Any]:

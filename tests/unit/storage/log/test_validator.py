@@ -104,9 +104,11 @@ def test_a_damaged_count_is_corrupt_before_it_is_invalid():
         (InvalidRecord, bytes(8) + (92).to_bytes(4, "big") + bytes(4) + b"\x00" + bytes(87)),
         (InvalidRecord, changed(batch_of(), payload=b"\x7e" + bytes(batch_of()[62:]))),
         (CorruptRecord, changed(batch_of(), payload=bytes(range(40)), attributes=1)),
-        (CorruptRecord, batch_of()[:-10]),
-        (CorruptRecord, batch_of()[:40]),
-        (CorruptRecord, batch_of()[:9]),
+        (CorruptRecord, changed(batch_of(), magic=3)),
+        (CorruptRecord, bytes(8) + (10).to_bytes(4, "big") + bytes(4) + b"\x02" + bytes(20)),
+        (InvalidRecord, batch_of()[:-10]),
+        (InvalidRecord, batch_of()[:40]),
+        (InvalidRecord, batch_of()[:9]),
     ],
 )
 def test_malformed_batches_are_refused(config, error, batch):
