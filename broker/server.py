@@ -59,6 +59,7 @@ from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
 from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
+from broker.net.pages import PageLoader
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import first_reserved, raise_limit
@@ -84,12 +85,10 @@ from storage.dirs.errors import NoUsableDir
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
-from storage.env.page_cache import load as load_pages
 from storage.env.posix import PosixFileSystem
 from storage.errors import StorageError, StorageFailure
 from storage.log.page_budget import PageCacheBudget
 from storage.log.partition_log import PartitionLog
-from storage.segment.region import FileRegion
 from storage.stats import StorageStats
 from storage.types import TopicPartition
 
@@ -99,8 +98,6 @@ METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 METADATA_LOG = "metadata log"
 METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
-COLD_READS = "cold reads"
-"""The pool of cold reads; they are bound to a file descriptor, not to a directory's name."""
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
 PAGE_CACHE_SHARE = 0.5
@@ -185,7 +182,10 @@ class Broker:
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
         self._listeners = Listeners(
-            self._network, self._scheduler, self._load_cold, first_reserved_fd=first_reserved(raise_limit())
+            self._network,
+            self._scheduler,
+            PageLoader(self._pools, self._tasks, log_config(resolver, {}).read_ahead_max_bytes),
+            first_reserved_fd=first_reserved(raise_limit()),
         )
         self._cluster_id = ""
         self._metadata_dir: LogDir
@@ -534,9 +534,6 @@ class Broker:
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)
-
-    async def _load_cold(self, region: FileRegion, position: int, size: int) -> None:
-        await self._pools.io(COLD_READS, partial(load_pages, region.fd, position, size))
 
     def _new_session_id(self) -> int:
         return int.from_bytes(self._rng.random_bytes(4), "big") & 0x7FFFFFFF

@@ -50,7 +50,6 @@ WITHOUT_EFFECT_YET = {
             "log.dir.failure.timeout.ms",
             "max.connection.creation.rate",
             "odradek.log.delivery.clock.uncertainty.ms",
-            "odradek.log.read.ahead.max.bytes",
             "offsets.commit.timeout.ms",
             "offsets.load.buffer.size",
             "offsets.topic.compression.codec",

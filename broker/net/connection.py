@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from broker.api.route import RequestContext
 from broker.net.outbox import Flushed, Outbox, ShortFile, release_region
+from broker.net.pages import Pages
 from broker.runtime.tasks import TaskOwner
 from config.views import ListenerConfig
 from protocol.errors import ProtocolError
@@ -57,14 +58,14 @@ class Dispatcher(Protocol):
 class Shared:
     """What all connections of one loop share."""
 
-    __slots__ = ("buffer", "dispatcher", "load_cold", "loop", "max_frame_bytes", "on_close", "tasks")
+    __slots__ = ("buffer", "dispatcher", "loop", "max_frame_bytes", "on_close", "pages", "tasks")
 
     def __init__(
         self,
         dispatcher: Dispatcher,
         tasks: TaskOwner,
         max_frame_bytes: int,
-        load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
+        pages: Pages,
         on_close: Callable[[Connection], None],
     ) -> None:
         self.loop = asyncio.get_running_loop()
@@ -72,7 +73,7 @@ class Shared:
         self.dispatcher = dispatcher
         self.tasks = tasks
         self.max_frame_bytes = max_frame_bytes
-        self.load_cold = load_cold
+        self.pages = pages
         self.on_close = on_close
 
 
@@ -109,7 +110,7 @@ class Connection:
         self.client_host = client_host
         self.id = connection_id
         self.context = RequestContext(connection_id, listener, client_host)
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(sock, shared.pages)
         self._kept = bytearray()  # bytes received and not executed yet
         self._own: bytearray | None = None  # the frame that is too large for the shared buffer
         self._own_filled = 0
@@ -329,7 +330,7 @@ class Connection:
 
     async def _load_cold(self) -> None:
         try:
-            await self._shared.load_cold(*self._outbox.cold_range())
+            await self._shared.pages.load(*self._outbox.cold_range(), self._outbox.ahead_of_cold())
         except OSError as failure:
             self._loading = None
             self._hang_up(failure)

@@ -7,10 +7,9 @@ import logging
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from broker.net.connection import Connection, Dispatcher, Shared
+from broker.net.pages import Pages
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
@@ -30,7 +29,7 @@ class Listeners:
         self,
         config: NetworkConfig,
         scheduler: Scheduler,
-        load_cold: Callable[[Any, int, int], Coroutine[Any, Any, None]],
+        pages: Pages,
         *,
         first_reserved_fd: int = sys.maxsize,
     ) -> None:
@@ -39,7 +38,7 @@ class Listeners:
         self._scheduler = scheduler
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("connections")
-        self._load_cold = load_cold
+        self._pages = pages
         self._shared: Shared  # set by open
         self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
         self._connections: dict[int, Connection] = {}
@@ -87,7 +86,7 @@ class Listeners:
     def open(self, dispatcher: Dispatcher) -> None:
         """Listen and accept."""
         max_frame_bytes = self._config.socket_request_max_bytes
-        self._shared = Shared(dispatcher, self._tasks, max_frame_bytes, self._load_cold, self._closed)
+        self._shared = Shared(dispatcher, self._tasks, max_frame_bytes, self._pages, self._closed)
         for sock, listener in self._sockets:
             sock.listen(max(self._config.socket_listen_backlog_size, 1024))
             self._loop.add_reader(sock, self._accept, sock, listener)

@@ -3,6 +3,10 @@
 A region is a Blob with an open file behind it (see storage.segment.region): it leaves through `os.sendfile` straight
 from the page cache; one of memory counts as its bytes. A file that turns out shorter than promised ends the connection,
 since the frame's length is already on the wire. Regions are released once sent, or when the outbox is dropped.
+
+A region that is not in the page cache is loaded beside the loop, and the kernel told to prefetch what comes after it.
+For each file this was done with we remember how far that reaches: a consumer that reads on finds its next region warm,
+and the hint moves on with it. Who reads what was just written has nothing remembered and pays one look for that.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from storage.env.page_cache import is_resident
+from broker.net.pages import Pages
+from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, read_ahead_end
 from storage.segment.region import MemoryRegion
 
 JOIN_BELOW_BYTES = 16 * 1024
@@ -24,6 +29,10 @@ MAX_IOVECS = 256
 
 WARM_STEP_BYTES = 1024 * 1024
 """How much of a region is checked, loaded and sent at a time; bounds a turn and the memory of a cold read."""
+
+
+MAX_FILES_AHEAD = 64
+"""So many files are remembered to be prefetched; a consumer reads a few partitions at a time."""
 
 
 class Flushed(Enum):
@@ -42,10 +51,12 @@ class ShortFile(ConnectionError):
 class Outbox:
     """Ordered output of one socket."""
 
-    __slots__ = ("_items", "_region_sent", "_socket", "_warm_until", "size_bytes")
+    __slots__ = ("_ahead", "_items", "_pages", "_region_sent", "_socket", "_warm_until", "size_bytes")
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, pages: Pages) -> None:
         self._socket = sock
+        self._pages = pages
+        self._ahead: dict[int, int] | None = None  # descriptor → up to where the kernel was told to prefetch
         self._items: deque[Any] = deque()
         self._region_sent = 0
         self._warm_until = 0
@@ -124,6 +135,8 @@ class Outbox:
         if sent_before >= self._warm_until:
             if not is_resident(region.fd, region.position + sent_before, step):
                 return Flushed.COLD
+            if self._ahead and not sent_before:
+                self._read_on(region, self._ahead)
             self._warm_until = sent_before + step
         step = min(step, self._warm_until - sent_before)
         sent = os.sendfile(self._socket.fileno(), region.fd, region.position + sent_before, step)
@@ -142,6 +155,37 @@ class Outbox:
         region = self._items[0]
         size = min(len(region) - self._region_sent, WARM_STEP_BYTES)
         return region, region.position + self._region_sent, size
+
+    def ahead_of_cold(self) -> int:
+        """Tell up to where the kernel should prefetch from the cold range on, 0 when it was told already."""
+        region, position, _ = self.cold_range()
+        ahead = self._ahead
+        if ahead is None:
+            ahead = self._ahead = {}
+        if self._region_sent and position < ahead.get(region.fd, 0):
+            return 0
+        if len(ahead) >= MAX_FILES_AHEAD and region.fd not in ahead:
+            del ahead[next(iter(ahead))]
+        left = region.position + len(region) - position
+        ahead[region.fd] = end = read_ahead_end(position, left, self._pages.max_ahead_bytes)
+        return end
+
+    def _read_on(self, region: Any, ahead: dict[int, int]) -> None:
+        """Move the prefetching on with a consumer that reads on; one that has come to its end needs none any more.
+
+        The end of the file counts, and a hint must be worth a thread: else whoever came from far behind and now follows
+        the newest records would pay for each of its reads.
+        """
+        hinted = ahead.get(region.fd)
+        if hinted is None:
+            return
+        if region.position >= hinted:
+            del ahead[region.fd]
+            return
+        end = read_ahead_end(region.position, len(region), self._pages.max_ahead_bytes)
+        if min(end, os.fstat(region.fd).st_size) - hinted >= HINT_PIECE_BYTES:
+            ahead[region.fd] = end
+            self._pages.read_ahead(region, hinted, end)
 
     def loaded(self) -> None:
         """Note that the cold range was loaded: it is sent without being checked again, also if memory is tight."""

@@ -35,6 +35,11 @@ class FileRegion:
         assert self._file is not None, "region was released"
         return read_growing(self._file, self.size, self.position, first_bytes=first_bytes)
 
+    def share(self) -> FileRegion:
+        """Return the same bytes under a pin of their own."""
+        assert self._file is not None, "region was released"
+        return FileRegion(self._file, self.position, self.size)
+
     def release(self) -> None:
         """Give back the pin. Idempotent."""
         file, self._file = self._file, None

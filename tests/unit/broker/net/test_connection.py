@@ -79,6 +79,26 @@ class Region:
         self.released += 1
 
 
+class FakePages:
+    """Writes down what should be loaded and prefetched."""
+
+    def __init__(self, max_ahead_bytes: int = 4 << 20) -> None:
+        self.max_ahead_bytes = max_ahead_bytes
+        self.loaded: list[tuple[int, int]] = []
+        self.hints: list[tuple[int, int]] = []
+        self.loading: asyncio.Future[None] | None = None
+
+    async def load(self, region: Region, position: int, size: int, ahead_end: int) -> None:
+        self.loaded.append((position, size))
+        if ahead_end:
+            self.hints.append((position, ahead_end))
+        if self.loading is not None:
+            await self.loading
+
+    def read_ahead(self, region: Region, position: int, end: int) -> None:
+        self.hints.append((position, end))
+
+
 class Peer:
     """The client's side and everything behind the broker's."""
 
@@ -88,15 +108,12 @@ class Peer:
         self.ours.setblocking(False)
         self.echo = Echo()
         self.tasks = TaskOwner("test")
-        self.loaded: list[tuple[int, int]] = []
+        self.pages = FakePages()
         self.closed: list[Connection] = []
-        shared = Shared(self.echo, self.tasks, MAX_FRAME_BYTES, self._load, self.closed.append)
+        shared = Shared(self.echo, self.tasks, MAX_FRAME_BYTES, self.pages, self.closed.append)
         self.connection = Connection(shared, theirs, LISTENER, "127.0.0.1", 1)
         self.connection.start()
         self.loop = asyncio.get_running_loop()
-
-    async def _load(self, region: Region, position: int, size: int) -> None:
-        self.loaded.append((position, size))
 
     async def send(self, data: bytes) -> None:
         await self.loop.sock_sendall(self.ours, data)
@@ -282,7 +299,7 @@ async def test_a_cold_region_leaves_while_the_request_behind_it_is_parked(
     await peer.send(frame(b"file%d" % size) + frame(b"wait") + frame(b"after"))
     received = await peer.receive(8 + size)
     assert received[8:] == peer.echo.regions[0].content
-    assert [count for _, count in peer.loaded] == [1024 * 1024] * 3
+    assert [count for _, count in peer.pages.loaded] == [1024 * 1024] * 3
     assert not peer.echo.gates[b"wait"].done()
     peer.echo.gates[b"wait"].set_result(None)
     assert await peer.receive(17) == frame(b"wait") + frame(b"after")
@@ -290,15 +307,9 @@ async def test_a_cold_region_leaves_while_the_request_behind_it_is_parked(
 
 async def test_closing_gives_up_the_load_of_a_cold_region(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.net.outbox.is_resident", lambda fd, position, size: False)
-    loading: asyncio.Future[None] = peer.loop.create_future()
-
-    async def load(region: Region, position: int, size: int) -> None:
-        peer.loaded.append((position, size))
-        await loading
-
-    peer.connection._shared.load_cold = load
+    loading = peer.pages.loading = peer.loop.create_future()
     await peer.send(frame(b"file100"))
-    await peer.until(lambda: bool(peer.loaded))
+    await peer.until(lambda: bool(peer.pages.loaded))
     peer.connection.close()
     await peer.until(loading.cancelled)
     assert peer.echo.regions[0].released == 1

@@ -44,6 +44,18 @@ class Echo:
         return [frame(data)]
 
 
+class NoPages:
+    """Nothing here is read from files."""
+
+    max_ahead_bytes = 0
+
+    async def load(self, region: Any, position: int, size: int, ahead_end: int) -> None:
+        raise AssertionError("no file was expected")
+
+    def read_ahead(self, region: Any, position: int, end: int) -> None:
+        raise AssertionError("no file was expected")
+
+
 class Rig:
     """Listeners that the test opens with a configuration of its own."""
 
@@ -57,13 +69,10 @@ class Rig:
 
     def open(self, *listeners_wanted: ListenerConfig, **network: Any) -> tuple[ListenerConfig, ...]:
         config = NetworkConfig(listeners=listeners_wanted or (listener(),), **network)
-        self.listeners = Listeners(config, self.scheduler, self._load_cold, first_reserved_fd=self.first_reserved_fd)
+        self.listeners = Listeners(config, self.scheduler, NoPages(), first_reserved_fd=self.first_reserved_fd)
         bound = self.listeners.bind()
         self.listeners.open(self.echo)
         return bound
-
-    async def _load_cold(self, region: Any, position: int, size: int) -> None:
-        raise AssertionError("nothing here is read from files")
 
     async def connect(self, bound: ListenerConfig, host: str = "127.0.0.1") -> socket.socket:
         peer = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -119,7 +128,7 @@ async def test_each_connection_knows_the_listener_it_came_through(rig: Rig) -> N
 
 async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
     """A port is taken early, so that a second broker fails before a long recovery; clients wait or are refused."""
-    rig.listeners = Listeners(NetworkConfig(listeners=(listener(),)), rig.scheduler, rig._load_cold)
+    rig.listeners = Listeners(NetworkConfig(listeners=(listener(),)), rig.scheduler, NoPages())
     (bound,) = rig.listeners.bind()
     with pytest.raises(ConnectionRefusedError):
         await rig.connect(bound)
@@ -129,7 +138,7 @@ async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
 
 async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
     (bound,) = rig.open()
-    again = Listeners(NetworkConfig(listeners=(listener("B", port=bound.port),)), rig.scheduler, rig._load_cold)
+    again = Listeners(NetworkConfig(listeners=(listener("B", port=bound.port),)), rig.scheduler, NoPages())
     with pytest.raises(OSError, match=rf"listener B cannot bind 127\.0\.0\.1:{bound.port}"):
         again.bind()
 

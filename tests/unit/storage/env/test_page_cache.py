@@ -1,0 +1,79 @@
+"""The hints of a read ahead: which range, in which pieces, and that they never matter but for speed."""
+
+import os
+
+import pytest
+
+from storage.env.page_cache import HINT_PIECE_BYTES, load, read_ahead_end, will_need
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def fd(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(b"")
+    os.truncate(path, 32 * MIB)
+    fd = os.open(path, os.O_RDONLY)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def hints(monkeypatch) -> list[tuple[int, int]]:
+    given: list[tuple[int, int]] = []
+
+    def advise(fd: int, position: int, size: int, advice: int) -> None:
+        assert advice == os.POSIX_FADV_WILLNEED
+        given.append((position, size))
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    return given
+
+
+def covered(hints: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the contiguous range that the hints cover."""
+    at = hints[0][0]
+    for position, size in hints:
+        assert position == at and 0 < size <= 131072
+        at += size
+    return hints[0][0], at
+
+
+@pytest.mark.parametrize(
+    ("position", "window", "most", "end", "calls"),
+    [
+        (5000, MIB, 4 * MIB, 5000 + 2 * MIB, 16),
+        (0, 8 * MIB, 4 * MIB, 12 * MIB, 96),
+        (4096, MIB, 0, 4096 + MIB, 8),
+        (31 * MIB, MIB, 4 * MIB, 32 * MIB, 8),
+        (31 * MIB + 7, 1000, 4 * MIB, 31 * MIB + 2007, 1),
+        (40 * MIB, MIB, 4 * MIB, None, 0),
+    ],
+)
+def test_a_range_is_hinted_in_pieces_up_to_the_end_of_the_file(fd, hints, position, window, most, end, calls):
+    will_need(fd, position, read_ahead_end(position, window, most))
+    assert len(hints) == calls
+    if end is not None:
+        assert covered(hints) == (position, end)
+        assert HINT_PIECE_BYTES == 131072
+
+
+def test_a_kernel_that_refuses_hints_is_no_failure(fd, monkeypatch):
+    def refuse(*_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    will_need(fd, 0, MIB)
+    load(fd, 0, MIB)
+
+
+def test_without_hints_in_the_system_nothing_is_done(fd, monkeypatch):
+    monkeypatch.delattr(os, "posix_fadvise")
+    will_need(fd, 0, MIB)
+    load(fd, 0, MIB)
+
+
+def test_a_closed_file_is_no_failure(hints):
+    will_need(2**20, 0, MIB)
+    assert hints == []
