@@ -129,6 +129,7 @@ def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
 def _disk_sources(work: DiskWork) -> Iterator[Source | HistogramSource]:
     writeback, page_cache = work.writeback, work.page_cache
     yield HistogramSource(catalog.FLUSH_SECONDS, work.flushes.seconds)
+    yield HistogramSource(catalog.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
     yield HistogramSource(catalog.WRITEBACK_SECONDS, writeback.seconds)
     yield single(catalog.WRITEBACKS_RUNNING, lambda: writeback.running_count)
     yield single(catalog.WRITEBACK_WAITS, lambda: writeback.waits)

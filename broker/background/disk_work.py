@@ -1,7 +1,8 @@
-"""The disk's work for partitions: flushes, write-backs, and what the page cache may keep of both."""
+"""The disk's work for partitions: direct writes, flushes, write-backs, and what the page cache may keep."""
 
 from __future__ import annotations
 
+from broker.background.direct_writes import DirectWrites
 from broker.background.flushes import Flushes
 from broker.background.page_cache import DropCached, PageCacheDrops
 from broker.background.syncs import Syncs
@@ -20,12 +21,15 @@ class DiskWork:
         self._drops = PageCacheDrops(page_cache, pools, drop_cached)
         self.flushes = Flushes(syncs, clock.now_ms, self._drops.trim)
         self.writeback = Writeback(syncs, clock.monotonic_ns, self._drops.trim)
+        self.direct_writes = DirectWrites(syncs)
+        self.write = self.direct_writes.start
         self.flush = self.flushes.ask
         self.flush_in_time = self.flushes.ask_in_time
         self.write_back = self.writeback.start
 
     async def close(self) -> None:
         """Wait for what runs; nothing is cut short, since a sync cannot be."""
+        await self.direct_writes.close()
         await self.writeback.close()
         await self.flushes.close()
         await self._drops.close()

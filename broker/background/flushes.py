@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from broker.background.syncs import Syncs
 from broker.metrics.instruments import Histogram
@@ -121,6 +122,8 @@ class Flushes:
 
     async def _flush(self, partition: Partition, below: int) -> None:
         log = partition.log
+        with suppress(Exception):  # what the partition was left for; the log is closed then
+            await partition.in_file(below)
         if log.is_closed:
             return
         try:

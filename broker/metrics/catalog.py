@@ -78,6 +78,11 @@ FLUSH_SECONDS = Metric(
     Kind.HISTOGRAM,
     "Time a flush of a log took in its thread: batches, indexes and names",
 )
+DIRECT_WRITE_SECONDS = Metric(
+    "odradek_log_direct_write_seconds",
+    Kind.HISTOGRAM,
+    "Time a write of a preallocated log past the page cache took in its thread",
+)
 WRITEBACK_SECONDS = Metric(
     "odradek_log_writeback_seconds", Kind.HISTOGRAM, "Time the fdatasync behind a full write-back window took"
 )

@@ -2,7 +2,8 @@
 
 Invariant: log start ≤ last stable offset ≤ high watermark ≤ log end. While the in-sync set has one member, this broker,
 the high watermark follows the log end as soon as an append has returned (broker.partition.isr decides). Where settings
-ask for a flush after so many records, it stays below an append that made one due until that flush has ended.
+ask for a flush after so many records, it stays below an append that made one due until that flush has ended. A log that
+is written past the page cache (preallocate=true) takes appends into memory; it stays below them until they are written.
 
 An append never waits inside. Whoever answers for one asks `is_immediate` first: if it is not, `room` is awaited before
 the append and `durable` after it.
@@ -24,7 +25,7 @@ from broker.partition.errors import (
 )
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
-from broker.partition.waits import Backlog, DueFlush
+from broker.partition.waits import Backlog, HeldRecords
 from config.views import LONG_MAX, LogConfig
 from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
@@ -40,6 +41,8 @@ READ_COMMITTED = 1
 ACKS_ALL = -1
 HIGH_WATERMARK = -1
 """The offset that asks to delete everything that is replicated."""
+MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
+"""Appends wait above this, as with two full windows of write-back: what a direct write has not taken is memory."""
 
 
 class DiskWork(Protocol):
@@ -50,6 +53,9 @@ class DiskWork(Protocol):
 
     def flush_in_time(self, partition: Partition) -> None:
         """Flush when flush.ms says so, unless that is arranged already."""
+
+    def write(self, partition: Partition) -> None:
+        """Write what a preallocated log holds in memory, then call `written`, again and again until it has all."""
 
     def write_back(self, partition: Partition) -> None:
         """Sync a full window, or call `close_gate` and later `open_gate` when too much is on its way already."""
@@ -67,7 +73,9 @@ class Partition:
         "_node_id",
         "_now_ms",
         "_on_failure",
+        "_planned_offset",
         "_replica_count",
+        "_unwritten",
         "appended_bytes",
         "appended_records",
         "is_deleted",
@@ -103,11 +111,14 @@ class Partition:
         self.is_deleted = False
         self.is_immediate = True  # an append need wait neither before nor after
         self._follows_end = False  # alone, and no setting asks for flushes: an append has nothing else to do
-        self._due_flush: DueFlush | None = None  # since the first flush that an append made due
+        self._due_flush: HeldRecords | None = None  # since the first flush that an append made due
+        self._planned_offset = 0  # below it all is durable, or will be when the flush that runs has ended
+        self._unwritten: HeldRecords | None = None  # since the first append that went into memory
         self._backlog: Backlog | None = None  # while appends have to wait for write-backs
         self.waiters: set[Waiter] = set()
         self.appended_bytes = 0
         self.appended_records = 0
+        log.defer_writes()
         log.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
         self._settle()
         disk_work.flush_in_time(self)
@@ -148,10 +159,10 @@ class Partition:
         config = self.log.config
         is_flushed_by_count = config.flush_on_append or config.flush_messages < LONG_MAX
         is_holding = self._due_flush is not None and self._due_flush.is_holding
-        self.is_immediate = not is_flushed_by_count and not is_holding and self._backlog is None
-        self._follows_end = (
-            self._is_alone and not is_flushed_by_count and not is_holding and config.flush_ms == LONG_MAX
-        )
+        is_written_later = config.preallocate or self.log.has_unwritten
+        is_free = not is_flushed_by_count and not is_holding and not is_written_later
+        self.is_immediate = is_free and self._backlog is None
+        self._follows_end = is_free and self._is_alone and config.flush_ms == LONG_MAX
 
     def ensure_leader(self, current_leader_epoch: int = -1) -> None:
         """Check that this broker leads, in the epoch the client believes in (-1: it does not say).
@@ -241,17 +252,26 @@ class Partition:
             self.wake()
 
     def _after_append(self, base_offset: int, end_offset: int) -> None:
-        log, due = self.log, self._due_flush
-        flushed_offset = log.recovery_point if due is None else max(log.recovery_point, due.planned_offset)
-        if log.is_flush_due(flushed_offset):
-            if due is None:
-                due = self._due_flush = DueFlush()
-            due.hold(base_offset, end_offset)
+        log = self.log
+        if log.has_unwritten:
+            self._hold_unwritten(base_offset, end_offset)
+        if log.is_flush_due(max(log.recovery_point, self._planned_offset)):
+            if self._due_flush is None:
+                self._due_flush = HeldRecords()
+            self._due_flush.hold(base_offset, end_offset)
             self._settle()
             self._disk_work.flush(self, end_offset)
         else:
             self._disk_work.flush_in_time(self)
         self._advance()
+
+    def _hold_unwritten(self, base_offset: int, end_offset: int) -> None:
+        if self._unwritten is None:
+            self._unwritten = HeldRecords()
+        self._unwritten.hold(base_offset, end_offset)
+        if self.log.unwritten_bytes > MAX_UNWRITTEN_BYTES:
+            self.close_gate()
+        self._disk_work.write(self)
 
     def _advance(self) -> None:
         log = self.log
@@ -261,19 +281,35 @@ class Partition:
         if self.leader_id == self._node_id and log.advance_high_watermark(offset):
             self.wake()
 
-    # --- flushes and write-backs ---
+    # --- direct writes, flushes and write-backs ---
 
     def is_held(self, end_offset: int) -> bool:
-        """Tell whether an append that ends there waits for a flush."""
-        return self._due_flush is not None and end_offset > self._due_flush.bound
+        """Tell whether an append that ends there waits for a write or a flush."""
+        return any(held is not None and end_offset > held.bound for held in (self._unwritten, self._due_flush))
+
+    async def in_file(self, end_offset: int) -> None:
+        """Wait until everything below `end_offset` is in the files, be it in the page cache. Raises: as `durable`."""
+        if self._unwritten is not None:
+            await self._unwritten.wait(end_offset)
 
     async def durable(self, end_offset: int) -> None:
-        """Wait until no due flush holds back what lies below `end_offset`.
+        """Wait until neither a direct write nor a due flush holds back what lies below `end_offset`.
 
         Raises: PartitionOffline or UnknownPartition when the partition has gone meanwhile.
         """
+        await self.in_file(end_offset)
         if self._due_flush is not None:
             await self._due_flush.wait(end_offset)
+
+    def written(self) -> None:
+        """Note that the log has written some of what was in memory: it becomes visible."""
+        log = self.log
+        if self._unwritten is not None:
+            self._unwritten.let_go(log.written_end_offset)
+        if log.unwritten_bytes <= MAX_UNWRITTEN_BYTES:
+            self.open_gate()
+        self._settle()
+        self._advance()
 
     @property
     def has_room(self) -> bool:
@@ -293,14 +329,13 @@ class Partition:
 
     def flush_planned(self, offset: int) -> None:
         """Note that a flush begins, up to `offset`: appends after this are counted from there."""
-        if self._due_flush is not None:
-            self._due_flush.planned_offset = offset
+        self._planned_offset = offset
 
     def flushed(self, offset: int) -> None:
         """Note that everything below `offset` is durable: what was held back for it becomes visible."""
         due = self._due_flush
         if due is not None and due.is_holding:
-            due.flushed(offset)
+            due.let_go(offset)
             self._settle()
             self._advance()
 
@@ -326,8 +361,9 @@ class Partition:
 
     def leave(self, reason: Exception) -> None:
         """Tell whoever waits that the partition is no longer hosted here."""
-        if self._due_flush is not None:
-            self._due_flush.fail(reason)
+        for held in (self._unwritten, self._due_flush):
+            if held is not None:
+                held.fail(reason)
         if self._backlog is not None:
             self._backlog.dismiss()
             self._backlog = None

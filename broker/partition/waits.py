@@ -1,4 +1,4 @@
-"""What appends wait for when the disk is asked to keep up: a due flush afterwards, room for more unwritten data before.
+"""What appends wait for when the disk is asked to keep up: a flush or a write afterwards, room for more data before.
 
 Both belong to one partition and are made when they are first needed; most partitions never need either. Whoever waits
 owns a future, so a waiter that is cancelled takes nothing from the others.
@@ -13,20 +13,19 @@ from collections.abc import Callable
 NO_BOUND = (1 << 63) - 1
 
 
-class DueFlush:
-    """A flush that settings ask for, and the records that are held back until it has ended.
+class HeldRecords:
+    """Records that are held back until the disk has them: until a flush that settings ask for, or a direct write.
 
-    The high watermark does not pass `bound`, and no append above it is answered. Flushes are shared: appends that come
-    while one runs, and ask for one themselves, are made durable by the next.
+    The high watermark does not pass `bound`, and no append above it is answered. The disk's work is shared: appends
+    that come while some of it runs, and ask for more, are let go by the next.
     """
 
-    __slots__ = ("_due_offset", "_failure", "_waiting", "bound", "planned_offset")
+    __slots__ = ("_due_offset", "_failure", "_waiting", "bound")
 
     def __init__(self) -> None:
         self.bound = NO_BOUND
-        self.planned_offset = 0  # below it everything is durable, or will be when the flush that runs has ended
-        self._due_offset = 0  # end of the newest append that asked for a flush
-        self._failure: Exception | None = None  # why no flush will come any more
+        self._due_offset = 0  # end of the newest append that asked
+        self._failure: Exception | None = None  # why nothing will be let go any more
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # (end offset, told when it is below the bound)
 
     @property
@@ -35,12 +34,12 @@ class DueFlush:
         return self.bound != NO_BOUND
 
     def hold(self, base_offset: int, end_offset: int) -> None:
-        """Hold an append back, and with it all that follow, until it is flushed."""
+        """Hold an append back, and with it all that follow."""
         self.bound = min(self.bound, base_offset)
         self._due_offset = end_offset
 
-    def flushed(self, offset: int) -> None:
-        """Let go what a flush has made durable; all of it when no append above has asked for a flush."""
+    def let_go(self, offset: int) -> None:
+        """Let go what the disk has, below `offset`; everything when no append above has asked."""
         if not self.is_holding:
             return
         self.bound = NO_BOUND if self._due_offset <= offset else max(self.bound, offset)

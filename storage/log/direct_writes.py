@@ -79,6 +79,12 @@ def written_end(state: LogState) -> int:
     return queue.written_end_offset if queue.files else state.offsets.log_end_offset
 
 
+def unwritten_bytes(state: LogState) -> int:
+    """Return how many bytes are in memory only."""
+    tails = (file.tail for file in state.write_queue.files)
+    return sum(tail.cache.end - tail.written for tail in tails if tail is not None)
+
+
 def write_now(state: LogState) -> None:
     """Write what waits, here and now. Raises: StorageFailure, also while a write is running. Blocking: disk."""
     while state.write_queue.files:

@@ -30,7 +30,7 @@ from storage.errors import (
 )
 from storage.log.append import AppendResult, LogAppender, roll
 from storage.log.deletions import Deletions
-from storage.log.direct_writes import LogWrite, note_written, plan_write, write_now, written_end
+from storage.log.direct_writes import LogWrite, note_written, plan_write, unwritten_bytes, write_now, written_end
 from storage.log.flush import (
     FlushPlan,
     flush_now,
@@ -411,6 +411,11 @@ class PartitionLog:
     def has_unwritten(self) -> bool:
         """Tell whether appends wait for a write."""
         return bool(self._write_queue.files)
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that wait in memory for a write."""
+        return unwritten_bytes(self._state)
 
     @property
     def written_end_offset(self) -> int:

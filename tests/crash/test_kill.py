@@ -47,10 +47,11 @@ def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize(("preallocate", "rounds"), [("false", ROUNDS), ("true", -(-ROUNDS // 5))])
 def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
-    broker_factory: BrokerFactory, rng: random.Random
+    broker_factory: BrokerFactory, rng: random.Random, preallocate: str, rounds: int
 ) -> None:
-    broker = broker_factory({"log.segment.bytes": str(1024 * 1024)})
+    broker = broker_factory({"log.segment.bytes": str(1024 * 1024), "log.preallocate": preallocate})
     ledgers = {name: Ledger(name) for name in ("plain", "once")}
     with connect(broker) as client:
         for name in ledgers:
@@ -62,7 +63,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
     all_of(loads, Load.start)
     try:
         eventually(lambda: member.committed > 0, within_s=30)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             kill_and_start(broker, rng)
             promised_commit = member.committed
             with connect(broker) as client:
@@ -77,7 +78,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
     with connect(broker) as client:
         for ledger in ledgers.values():
             ledger.check_from_the_start(client)
-            assert ledger.acknowledged_count > ROUNDS
+            assert ledger.acknowledged_count > rounds
         # Every value the idempotent producer took was delivered once, in order, whatever died in between.
         assert client.end_offset("once") == once.count == ledgers["once"].acknowledged_count
     assert_the_group_resumes_at_its_commit(broker, member)

@@ -72,6 +72,9 @@ class IdleDisk:
         if partition.log.ms_until_flush(NOW_MS) is not None:
             self.asked.append(("flush in time", partition.tp.partition, -1))
 
+    def write(self, partition: Partition) -> None:
+        self.asked.append(("write", partition.tp.partition, partition.log.log_end_offset))
+
     def write_back(self, partition: Partition) -> None:
         self.asked.append(("write back", partition.tp.partition, partition.log.log_end_offset))
 
