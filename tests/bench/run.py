@@ -1,6 +1,6 @@
 """Run the benchmarks and print min, median and max of every quantity; a target is shown, never enforced.
 
-``python -m tests.bench [--rounds N] [--only produce fetch footprint] [--directory DIR]``
+``python -m tests.bench [--rounds N] [--only produce fetch footprint recovery compaction] [--directory DIR]``
 """
 
 import argparse
@@ -10,10 +10,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import fetch, footprint, produce, recovery
+from tests.bench import compaction, fetch, footprint, produce, recovery
 from tests.bench.load import HEADING, cores, scratch
 
-PARTS = {"footprint": footprint.run, "produce": produce.run, "fetch": fetch.run, "recovery": recovery.run}
+PARTS = {
+    "footprint": footprint.run,
+    "produce": produce.run,
+    "fetch": fetch.run,
+    "recovery": recovery.run,
+    "compaction": compaction.run,
+}
 
 
 def main() -> int:
