@@ -8,7 +8,7 @@ back for a while: twice as long each time, up to a bound, less a share of chance
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from storage.env.clock import Rng
 from storage.log.partition_log import PartitionLog
@@ -19,8 +19,7 @@ SHORTEST_WAIT_MS = 1_000
 JITTER = 0.2
 
 
-@dataclass(slots=True)
-class Uncleanable:
+class Uncleanable(NamedTuple):
     """A log whose data cannot be cleaned, under the policy it had."""
 
     log: PartitionLog
@@ -28,8 +27,7 @@ class Uncleanable:
     reason: str
 
 
-@dataclass(slots=True)
-class _Delayed:
+class _Delayed(NamedTuple):
     log: PartitionLog
     failures: int
     until_ms: int

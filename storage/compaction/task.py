@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.types import TopicPartition
@@ -30,8 +29,7 @@ class LastRecord(NamedTuple):
     last_data_offset: int  # -1 when no data of the current epoch is known
 
 
-@dataclass(frozen=True, slots=True)
-class CleaningTask:
+class CleaningTask(NamedTuple):
     """Everything one pass over one log needs, taken at one moment on the owner's side."""
 
     directory: str
@@ -96,8 +94,7 @@ class CleaningStats(NamedTuple):
     total_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class CleaningResult:
+class CleaningResult(NamedTuple):
     """A finished pass: once every group is installed, the log is clean below end_offset."""
 
     tp: TopicPartition
