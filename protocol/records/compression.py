@@ -40,9 +40,10 @@ _LZ4_FAST_LEVEL = 9
 """Kafka's default level: Java's lz4 takes it as the fast compressor, every other level as the HC one."""
 _LZ4_LOWEST_HC_LEVEL = 3
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_FLAGS_MASK = 0xE2  # version, block independence, reserved bit
+_LZ4_FLAGS_MASK = 0xE3  # version, block independence, reserved bit, dictionary
 _LZ4_FLAGS = 0x60  # version 1, independent blocks
 _LZ4_BLOCK_DESCRIPTOR_MASK = 0x8F  # every bit but the block size id
+_LZ4_HAS_CONTENT_SIZE = 0x08
 
 _ZSTD_HEAD_MAX = 18
 _ZSTD_BLOCK_HEADER = 3
@@ -56,6 +57,7 @@ _PIECE_MIN = 64 * 1024
 _PIECE_MAX = 1024 * 1024
 
 _INT32 = Struct(">i")
+_MASK32 = 0xFFFFFFFF
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -197,7 +199,7 @@ def _unlz4(data: Buffer, max_size: int) -> Iterator[bytes]:
     if len(view) < 7 or view[:4] != _LZ4_MAGIC:
         raise CorruptBatch("lz4 payload does not begin with a frame")
     if view[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS or view[5] & _LZ4_BLOCK_DESCRIPTOR_MASK:
-        raise CorruptBatch("lz4 frame needs version 1, independent blocks and clear reserved bits")
+        raise CorruptBatch("lz4 frame needs version 1, independent blocks, no dictionary and clear reserved bits")
     piece_size = _piece_size(data, max_size)
     decoder = lz4.frame.LZ4FrameDecompressor()
     rest: Buffer = data
@@ -212,6 +214,38 @@ def _unlz4(data: Buffer, max_size: int) -> Iterator[bytes]:
         raise CorruptBatch(f"lz4 payload is damaged: {fault}") from fault
     if decoder.unused_data:
         raise CorruptBatch("lz4 frame is followed by other bytes")
+
+
+def mend_lz4_checksum(data: Buffer) -> bytes:
+    """Return an lz4 frame with the right header checksum.
+
+    In messages of magic 0 it was computed over the frame's magic too, so that nobody else can check it; readers of such
+    messages ignore it. What is no frame is returned as it is. Source: KIP-57, KafkaLZ4BlockInputStream.
+    """
+    frame = bytearray(data)
+    if len(frame) >= 7 and frame[:4] == _LZ4_MAGIC:
+        end = 6 + (8 if frame[4] & _LZ4_HAS_CONTENT_SIZE else 0)
+        if end < len(frame):
+            frame[end] = _xxh32_of_few(bytes(frame[4:end])) >> 8 & 0xFF
+    return bytes(frame)
+
+
+def _xxh32_of_few(data: bytes) -> int:
+    """XXH32 with seed 0 of fewer than 16 bytes, which a frame descriptor is."""
+    value = 0x165667B1 + len(data)
+    whole = len(data) - len(data) % 4
+    for position in range(0, whole, 4):
+        value += int.from_bytes(data[position : position + 4], "little") * 0xC2B2AE3D
+        value = _rotated(value & _MASK32, 17) * 0x27D4EB2F & _MASK32
+    for byte in data[whole:]:
+        value = _rotated(value + byte * 0x165667B1 & _MASK32, 11) * 0x9E3779B1 & _MASK32
+    value = (value ^ value >> 15) * 0x85EBCA77 & _MASK32
+    value = (value ^ value >> 13) * 0xC2B2AE3D & _MASK32
+    return value ^ value >> 16
+
+
+def _rotated(value: int, count: int) -> int:
+    return (value << count | value >> 32 - count) & _MASK32
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:

@@ -1,8 +1,9 @@
-"""Records of legacy messages (v0, v1), for lookups in logs that older brokers wrote.
+"""Records of legacy messages (v0, v1), for lookups in and compaction of logs that older brokers wrote.
 
 A message: offset i64, size i32, crc u32, magic i8, attributes i8, [timestamp i64 in v1], key, value with i32 lengths.
 A compressed message holds a nested set: in v1 its inner offsets count from 0 and the outer offset is the last one's; in
-v0 they are absolute. Under LogAppendTime (bit 3) the wrapper's timestamp counts for all inner messages.
+v0 they are absolute. Under LogAppendTime (bit 3) the wrapper's timestamp counts for all inner messages. A wrapper in v1
+with offset 0 is one of old librdkafka's, whose inner offsets count as they are. Source: AbstractLegacyRecordBatch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from struct import Struct
 from struct import error as StructError
 
 from protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME_BIT
-from protocol.records.compression import decompress
+from protocol.records.compression import Codec, decompress, mend_lz4_checksum
 from protocol.records.errors import CorruptBatch
 from protocol.records.record import Record
 
@@ -35,13 +36,22 @@ def _records(message: bytes) -> list[Record]:
     codec = attributes & CODEC_MASK
     if not codec:
         return [outer]
-    nested = bytes(decompress(codec, outer.value or b"", max_size=MAX_NESTED_BYTES))
+    if outer.value is None or codec >= Codec.ZSTD:
+        raise CorruptBatch(f"a compressed legacy message at offset {outer.offset} has no value or codec {codec}")
+    packed = mend_lz4_checksum(outer.value) if not magic and codec == Codec.LZ4 else outer.value
+    nested = bytes(decompress(codec, packed, max_size=MAX_NESTED_BYTES))
     records, position = [], 0
     while position < len(nested):
-        record, _, _, position = _message(nested, position)
+        record, _, inner_attributes, position = _message(nested, position)
+        if inner_attributes & CODEC_MASK:
+            raise CorruptBatch(f"a message within a compressed one at offset {outer.offset} is compressed too")
         records.append(record)
-    if magic == 1 and records:
-        shift = outer.offset - records[-1].offset
+    if not records:
+        raise CorruptBatch(f"a compressed legacy message at offset {outer.offset} holds nothing")
+    if magic == 1:
+        shift = outer.offset - records[-1].offset if outer.offset else 0
+        if shift < 0:
+            raise CorruptBatch(f"a compressed legacy message at offset {outer.offset} holds more offsets than that")
         records = [record._replace(offset=record.offset + shift) for record in records]
         if attributes & LOG_APPEND_TIME_BIT:
             records = [record._replace(timestamp=outer.timestamp) for record in records]

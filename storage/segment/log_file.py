@@ -19,9 +19,11 @@ from zlib import crc32
 from crc32c import crc32c
 
 from protocol.records.batch import (
+    CODEC_MASK,
     CRC_START,
     HEADER,
     HEADER_SIZE,
+    LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
     MAGIC_V2,
     MIN_BATCH_LENGTH,
@@ -377,6 +379,7 @@ def parse_any_header(buffer: Buffer, position: int) -> BatchHeader:
     timestamp = -1
     if magic == 1 and len(buffer) - position >= _LEGACY_TIMESTAMP_AT + 8:
         timestamp = _INT64.unpack_from(buffer, position + _LEGACY_TIMESTAMP_AT)[0]
+    attributes &= CODEC_MASK | LOG_APPEND_TIME_BIT  # the other bits had no meaning yet
     return BatchHeader(offset, length, -1, magic, crc, attributes, 0, timestamp, timestamp, -1, -1, -1, 1)
 
 

@@ -140,7 +140,9 @@ class Segment:
         index_size, time_index_size = self._index_sizes
         if index_size % OFFSET_ENTRY.size or time_index_size % TIME_ENTRY.size:
             return True
-        has_too_few = self.log.size > 0 and (time_index_size == 0 or not self._fs.exists(self.offset_index.file.path))
+        has_too_few = self._lacks_time_entry(time_index_size) or (
+            self.log.size > 0 and not self._fs.exists(self.offset_index.file.path)
+        )
         return has_too_few or index_size // OFFSET_ENTRY.size > self.log.size // MIN_BATCH_BYTES
 
     def ensure_indexes(self) -> None:
@@ -153,7 +155,7 @@ class Segment:
             self.offset_index.check(self.log.size)
             self.time_index.load(sizes[1])
             self.time_index.check()
-            if self.log.size and not sizes[1]:
+            if self._lacks_time_entry(sizes[1]):
                 raise CorruptIndex(self.time_index.file.path, "has not even the final entry")
         except CorruptIndex as error:
             logger.warning("rebuilding an index path=%s reason=%s", error.path, error.reason)
@@ -161,6 +163,17 @@ class Segment:
             return
         self.largest_timestamp = self.time_index.last_timestamp
         self.offset_of_largest_timestamp = self.time_index.last_offset
+
+    def _lacks_time_entry(self, time_index_size: int) -> bool:
+        """Tell whether an empty time index cannot be right: it is where no record has a timestamp, as in format v0."""
+        if time_index_size or not self.log.size:
+            return False
+        if not self._fs.exists(self.time_index.file.path):
+            return True
+        try:
+            return self.first_timestamp() >= 0
+        except CorruptBatch:
+            return True
 
     def activate(self) -> None:
         """Give the index files their full length; appends may follow."""
