@@ -1,5 +1,7 @@
 """Rewriting one batch: what every field of the header says afterwards, and what the records report."""
 
+from pathlib import Path
+
 import pytest
 
 from protocol.records.batch import HEADER_SIZE, TimestampType, check_crc, parse_header
@@ -103,6 +105,27 @@ def test_an_empty_batch_is_the_golden_one():
         "0000000000000005000000310000000302ba695c04001000000001ffffffffffffffff0000018bcfe56805"
         "000000000000000700017fffffff00000000"
     )
+
+
+def test_every_byte_is_as_the_reference_writes_it():
+    lines = Path(__file__).with_name("filtered_by_kafka.txt").read_text().splitlines()
+    vectors = [line.split() for line in lines if not line.startswith("#")]
+    assert len(vectors) > 20
+    for text, offsets, is_idle_marker, stays_empty, now_ms, retention_ms, expected in vectors:
+        batch = bytes.fromhex(text)
+        header = parse_header(batch)
+        kept = {int(offset) for offset in offsets.split(",") if offset != "-"}
+        rows = keyed_records(batch, header.record_count, HEADER_SIZE, len(batch))
+        left = [row for row in rows if header.base_offset + row[4] in kept]
+        needs_horizon = is_idle_marker == "1" or not all(row[6] for row in left)
+        if not left:
+            new = empty_batch(header) if stays_empty == "1" else b""
+        elif len(left) == len(rows) and not needs_horizon:
+            new = batch
+        else:
+            horizon = int(now_ms) + int(retention_ms) if needs_horizon else None
+            new = rebuilt_batch(header, batch, left, new_horizon_ms=horizon, level=None)
+        assert (bytes(new).hex() or "-") == expected
 
 
 def test_an_empty_batch_is_neither_compressed_nor_waits_for_a_horizon():

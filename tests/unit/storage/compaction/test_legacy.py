@@ -73,6 +73,18 @@ def test_a_wrapper_is_packed_anew_with_its_magic_and_codec(magic, codec):
     assert filter_legacy(message, keep(), keeps_tombstones=True, levels={}) is None
 
 
+def test_the_wrong_header_checksum_of_v0_is_read_and_the_right_one_written():
+    plain = b"".join(
+        batches.old_message(b"v", key=key, magic=0, offset=10 + n) for n, key in enumerate((b"a", b"b", b"c"))
+    )
+    frame = batches.lz4_frame(plain, old_checksum=True)
+    message = batches.old_message(frame, magic=0, attributes=batches.LZ4, offset=12)
+    new = filter_legacy(message, keep(11), keeps_tombstones=True, levels={})
+    assert [(record.offset, record.key) for record in check(new)] == [(11, b"b")]
+    nested = batches.decompress(batches.LZ4, new[26:])
+    assert nested == plain[len(plain) // 3 : 2 * len(plain) // 3]
+
+
 def test_a_wrapper_under_log_append_time_keeps_its_time():
     message = wrapper(10, (b"a", b"1"), (b"b", b"2"), (b"c", b"3"), magic=1, codec=1, attributes=8)
     new = filter_legacy(message, keep(10), keeps_tombstones=True, levels={})
