@@ -62,7 +62,7 @@ from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
-from broker.runtime.descriptors import first_reserved, raise_limit
+from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
 from broker.runtime.memory import memory_limit_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
@@ -89,6 +89,7 @@ from storage.env.posix import PosixFileSystem
 from storage.errors import StorageError, StorageFailure
 from storage.log.page_budget import PageCacheBudget
 from storage.log.partition_log import PartitionLog
+from storage.segment.open_files import OpenFiles
 from storage.stats import StorageStats
 from storage.types import TopicPartition
 
@@ -132,6 +133,7 @@ class Broker:
         self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
         page_cache = PageCacheBudget(int(memory_limit_bytes() * PAGE_CACHE_SHARE))
+        descriptors = raise_limit()
         self._logs = LogManager(
             self._fs,
             self._clock,
@@ -140,6 +142,7 @@ class Broker:
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
             page_cache=page_cache,
+            open_files=OpenFiles(open_segments(descriptors), ask_for_this_thread()),
         )
         self._recovery = Recovery(
             self._logs,
@@ -185,7 +188,7 @@ class Broker:
             self._network,
             self._scheduler,
             PageLoader(self._pools, self._tasks, log_config(resolver, {}).read_ahead_max_bytes),
-            first_reserved_fd=first_reserved(raise_limit()),
+            first_reserved_fd=first_reserved(descriptors),
         )
         self._cluster_id = ""
         self._metadata_dir: LogDir

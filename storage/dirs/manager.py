@@ -40,6 +40,7 @@ from storage.segment.names import (
     partition_dir,
     suffixed_dir,
 )
+from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import TopicPartition
 
@@ -64,6 +65,7 @@ class LogManager:
         "dirs",
         "loading",
         "logs",
+        "open_files",
         "page_cache",
         "stats",
     )
@@ -78,6 +80,7 @@ class LogManager:
         producer_id_expiration_ms: int = DEFAULT_EXPIRATION_MS,
         stats: StorageStats | None = None,
         page_cache: PageCacheBudget | None = None,
+        open_files: OpenFiles | None = None,
     ) -> None:
         self._fs = fs
         self._clock = clock
@@ -85,6 +88,7 @@ class LogManager:
         self._producer_id_expiration_ms = producer_id_expiration_ms  # replaced by set_producer_id_expiration_ms
         self.stats = stats or StorageStats()
         self.page_cache = page_cache or PageCacheBudget()  # of all logs; on the side that owns the logs
+        self.open_files = OpenFiles() if open_files is None else open_files  # of all logs
         self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.loading: list[DirLoading] = []  # how the directories were loaded at this start; set by begin_loading
@@ -203,6 +207,7 @@ class LogManager:
                 deletions=self.deletions,
                 progress=progress,
                 page_cache=self.page_cache,
+                open_files=self.open_files,
             )
 
         self.loading = [DirLoading(self._fs, log_dir, open_log) for log_dir in self.online_dirs()]
@@ -326,6 +331,7 @@ class LogManager:
                     stats=self.stats,
                     deletions=self.deletions,
                     page_cache=self.page_cache,
+                    open_files=self.open_files,
                 )
             except StorageFailure as failure:
                 self.fail_dir(log_dir, failure)

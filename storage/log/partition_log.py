@@ -53,6 +53,7 @@ from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
 from storage.segment.names import PARTITION_METADATA
+from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
 
@@ -96,13 +97,14 @@ class PartitionLog:
         stats: StorageStats | None = None,
         deletions: Deletions | None = None,
         page_cache: PageCacheBudget | None = None,
+        open_files: OpenFiles | None = None,
         progress: LoadProgress | None = None,
     ) -> PartitionLog:
         """Load the log in directory `path`, creating it when there is none.
 
         `deletions` is where files of removed segments wait to be unlinked, `page_cache` the budget that synced pages
-        are counted in; by default the log has both for itself. `progress` is told how far loading has come; whoever
-        gives one adds it to the stats.
+        are counted in; by default the log has both for itself. `open_files` bounds what all logs together hold open.
+        `progress` is told how far loading has come; whoever gives one adds it to the stats.
 
         Raises: StorageFailure, CorruptRecord, InconsistentTopicId. Blocking: disk, cpu; recovery reads whole segments.
         """
@@ -127,6 +129,8 @@ class PartitionLog:
         except OSError as error:
             raise StorageFailure(f"cannot load {path}: {error}", path) from error
         state.stats.add_loading(own_progress)
+        if open_files is not None:
+            state.count_files(open_files)
         return cls(state)
 
     # --- what it is ---

@@ -17,6 +17,7 @@ from storage.log.offsets import LogOffsets
 from storage.log.page_budget import PageCacheBudget
 from storage.producers.state import ProducerStateManager
 from storage.segment.log_file import WriteQueue
+from storage.segment.open_files import OpenFiles
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 from storage.stats import StorageStats
@@ -41,6 +42,7 @@ class LogState:
         "offsets",
         "on_rolled",
         "on_window_full",
+        "open_files",
         "page_cache",
         "path",
         "producers",
@@ -78,6 +80,7 @@ class LogState:
         self.path = path  # written by PartitionLog when its directory is renamed
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
+        self.open_files: OpenFiles | None = None  # set once the log is loaded; recovery keeps few files open itself
         self.has_new_names = False  # files were created or renamed since the directory was last synced
         self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
@@ -103,7 +106,7 @@ class LogState:
 
     def new_segment(self, base_offset: int, log_size: int = 0) -> Segment:
         """Make a segment object with its own sample of the roll jitter; no file is touched."""
-        return Segment(
+        segment = Segment(
             self.fs,
             self.path,
             base_offset,
@@ -113,6 +116,15 @@ class LogState:
             log_size=log_size,
             queue=self.write_queue,
         )
+        if self.open_files is not None:
+            segment.count_in(self.open_files)
+        return segment
+
+    def count_files(self, open_files: OpenFiles) -> None:
+        """Let the open files of all segments, and of those to come, count among those of all logs."""
+        self.open_files = open_files
+        for segment in self.segments:
+            segment.count_in(open_files)
 
     def count_cached(self, segment: Segment, end: int) -> None:
         """Let the page cache's budget know of a sync of a `.log` up to `end`; of segments that have left it does not.

@@ -34,6 +34,7 @@ from protocol.records.batch import (
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, DirectFile, File, FileSystem
 from storage.segment.direct_tail import DirectTail, DirectWrite, reserve
+from storage.segment.open_files import OpenFiles, OpenSegment
 from storage.segment.region import FileRegion, MemoryRegion, Region
 
 HEADER_WINDOW_BYTES = 8192  # two index intervals: one read usually ends a walk that an index entry began
@@ -78,7 +79,19 @@ class Writer(Protocol):
 class LogFile:
     """One `.log` file; the descriptors are opened on first use."""
 
-    __slots__ = ("_fs", "_is_reserved", "_queue", "allocation", "file", "path", "size", "tail", "writer")
+    __slots__ = (
+        "_fs",
+        "_is_reserved",
+        "_queue",
+        "allocation",
+        "file",
+        "open_files",
+        "path",
+        "segment",
+        "size",
+        "tail",
+        "writer",
+    )
 
     def __init__(
         self,
@@ -97,11 +110,16 @@ class LogFile:
         self.writer: Writer | None = None  # who takes the appends: the file, or this object for its tail
         self.tail: DirectTail | None = None  # set while the file is written past the page cache
         self._is_reserved = False  # space was reserved that a cut gives back
+        # Set once by Segment.count_in: who counts open files, and what they count.
+        self.open_files: OpenFiles | None = None
+        self.segment: OpenSegment | None = None
 
     def open(self, *, create: bool = False) -> File:
         """Return the open file, opening it when needed."""
         if self.file is None:
             self.file = self._fs.open(self.path, create=create)
+            if self.open_files is not None and self.segment is not None:
+                self.open_files.note_open(self.segment)
         return self.file
 
     @property
@@ -352,6 +370,8 @@ class LogFile:
         if self.file is not None:
             self.file.close()
             self.file = None
+            if self.open_files is not None and self.segment is not None:
+                self.open_files.note_closed(self.segment)
 
     @property
     def is_waiting(self) -> bool:

@@ -29,6 +29,7 @@ from storage.segment.names import (
 )
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from storage.segment.open_files import OpenFiles
 from storage.segment.scan import Follow, IndexEntries, OffsetOverflow, Scanned, scan
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
@@ -113,6 +114,10 @@ class Segment:
         self.bytes_since_index = 0  # bytes appended after the newest offset index entry
         self.writeback_at = NEVER  # size of the `.log` at which its window is full; moved by begin_window
         self.cached_from = 0  # what lies below is of no concern to the page cache's budget; moved by LogState
+
+    def count_in(self, open_files: OpenFiles) -> None:
+        """Let the files count among those of all logs; they may be closed from then on whenever they are not in use."""
+        self.log.segment, self.log.open_files = self, open_files
 
     # --- becoming active, sealed, known ---
 
@@ -451,6 +456,11 @@ class Segment:
     def size(self) -> int:
         """Bytes of batches."""
         return self.log.size
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether a plan has something to write or to cut in the `.log`."""
+        return self.log.is_waiting
 
     def open_files(self) -> list[File]:
         """Return the open files of an active segment that a flush must sync."""

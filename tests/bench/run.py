@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import compaction, fetch, footprint, produce, recovery
+from tests.bench import compaction, fetch, footprint, produce, recovery, restart
 from tests.bench.load import HEADING, cores, scratch
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "produce": produce.run,
     "fetch": fetch.run,
     "recovery": recovery.run,
+    "restart": restart.run,
     "compaction": compaction.run,
 }
 
