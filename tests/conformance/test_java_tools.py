@@ -19,7 +19,8 @@ NEEDED_APIS = {
     *("Produce", "Fetch", "ListOffsets", "Metadata", "ApiVersions", "InitProducerId", "OffsetForLeaderEpoch"),
     *("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "DescribeGroups", "ListGroups"),
     *("OffsetCommit", "OffsetFetch", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords"),
-    *("DescribeConfigs", "DescribeCluster", "DescribeTopicPartitions"),
+    *("DescribeConfigs", "AlterConfigs", "IncrementalAlterConfigs"),
+    *("DescribeCluster", "DescribeTopicPartitions"),
 }
 
 
