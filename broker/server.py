@@ -10,7 +10,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import uvloop
@@ -49,7 +49,7 @@ from broker.lifecycle import Lifecycle, Step
 from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
 from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
-from broker.metadata.damage import ensure_whole
+from broker.metadata.damage import ensure_not_lost, ensure_whole
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, EndpointImage
 from broker.metadata.live_config import LiveConfig
@@ -78,7 +78,7 @@ from config.build import (
 )
 from config.dynamic import describe_topic
 from config.resolve import Resolver
-from config.views import ListenerConfig, LogConfig, log_config
+from config.views import ListenerConfig, LogConfig
 from protocol.api_keys import ApiKey
 from protocol.uuids import ZERO_UUID, random_uuid
 from storage.dirs.errors import NoUsableDir
@@ -193,6 +193,7 @@ class Broker:
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
+        self._loaded_image: ClusterImage  # what the metadata log held when it was opened
         self._fetch: FetchApi
         self._coordinator: GroupCoordinator | None = None
         self._exporter: Exporter | None = None
@@ -204,15 +205,17 @@ class Broker:
                 Step("log directories", self._lock_dirs, self._close_logs),
                 # 3. a port that is taken must end the start before a long recovery
                 Step("ports", self._bind, self._unbind),
-                # 4. recovery needs no metadata
+                # 4. logs are loaded with the settings of their topics
+                Step("metadata log", self._load_metadata, self._close_metadata),
+                # 5. nobody leads a log before it is whole
                 Step("log recovery", self._load_logs, self._nothing),
-                # 5. the image tells which partitions there are and who leads them
-                Step("cluster metadata", self._start_controller, self._stop_controller),
-                # 6. groups are replayed from partitions
+                # 6. the image tells which partitions there are and who leads them
+                Step("cluster metadata", self._start_controller, self._stop_tasks),
+                # 7. groups are replayed from partitions
                 Step("coordinators", self._start_coordinators, self._stop_coordinators),
-                # 7. stopped before logs are closed: a job on a closed file would look like a failed disk
+                # 8. stopped before logs are closed: a job on a closed file would look like a failed disk
                 Step("background work", self._start_background, self._stop_background),
-                # 8. last: a client that connects finds everything in place
+                # 9. last: a client that connects finds everything in place
                 Step("listeners", self._open_listeners, self._drain_listeners),
             )
         )
@@ -317,6 +320,7 @@ class Broker:
         if of_data is not None:
             self._metadata_dir = of_data
             of_data.expect(METADATA_LOG)
+            of_data.begin_loading()
             return
         self._metadata_dir = LogDir(self._fs, self._config.metadata_log_dir, METADATA_LOG)
         self._metadata_dir.open()
@@ -336,21 +340,21 @@ class Broker:
         self._listeners.stop_accepting()
 
     async def _load_logs(self) -> None:
-        # Recovery comes before the image; the topics' own settings follow with it.
-        config = log_config(self._resolver, {})
-        await self._recovery.load(lambda tp: config)
+        image = self._loaded_image
+        config_of = cache(lambda topic: self._live.log_config(topic, image))
+        await self._recovery.load(lambda tp: config_of(tp.topic))
         if not any(self._logs.online_dirs()):
             raise NoUsableDir("no log directory is left: each has failed while its logs were loaded")
         if self._metadata_dir.failure is not None:
             raise self._metadata_dir.failure
 
-    async def _start_controller(self) -> None:
+    async def _load_metadata(self) -> None:
         directory = self._metadata_dir
         voter = Voter(self._config.node_id, directory.directory_id)
         path = os.path.join(directory.path, str(METADATA_PARTITION))
         if not self._fs.exists(path):
             format_metadata_dir(self._fs, self._clock, directory.path, path, voter)
-        ensure_whole(self._fs, path, has_logs=bool(self._logs.logs))
+        ensure_whole(self._fs, path)
         log = PartitionLog.open(
             self._fs,
             self._clock,
@@ -378,12 +382,17 @@ class Broker:
             self._on_metadata_disk,
             TaskOwner("controller", self._on_lost_metadata),
         )
+        self._loaded_image = self._controller.load()
+        directory.note_loaded(METADATA_LOG)
+
+    async def _start_controller(self) -> None:
+        path = os.path.join(self._metadata_dir.path, str(METADATA_PARTITION))
+        ensure_not_lost(self._fs, path, self._loaded_image, has_logs=bool(self._logs.logs))
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._follow_broker_configs)
         self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
-        directory.note_loaded(METADATA_LOG)
         await self._controller.start(
             Registration(
                 broker_id=self._config.node_id,
@@ -405,14 +414,15 @@ class Broker:
             retention=MetadataRetention(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
         )
 
-    async def _stop_controller(self) -> None:
+    async def _stop_tasks(self) -> None:
+        await self._tasks.close()
+
+    async def _close_metadata(self) -> None:
         try:
             await self._controller.close()
         except StorageFailure as failure:
             self._metadata_dir.fail(failure)  # else its marker would vouch for a log that was not closed
             raise
-        finally:
-            await self._tasks.close()
 
     async def _start_coordinators(self) -> None:
         controller = self._controller

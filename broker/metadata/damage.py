@@ -10,7 +10,8 @@ from __future__ import annotations
 import os.path
 
 from broker.metadata.errors import CorruptMetadata
-from broker.metadata.quorum_state import read_quorum_state
+from broker.metadata.image import ClusterImage
+from broker.metadata.quorum_state import QuorumState, read_quorum_state
 from broker.metadata.snapshot import list_snapshots
 from protocol.records.batch import HEADER_SIZE, MAGIC_V2, check_crc, parse_header
 from protocol.records.errors import RecordsError
@@ -22,11 +23,8 @@ _SEARCHED_BYTES = 64 * 1024 * 1024
 """How far behind the damage a good batch is looked for: more than a crash could leave unanswered by far."""
 
 
-def ensure_whole(fs: FileSystem, directory: str, *, has_logs: bool) -> None:
-    """Check the log in its partition directory; `has_logs`: this broker keeps logs of topics.
-
-    Raises: CorruptMetadata. Blocking: reads the log.
-    """
+def ensure_whole(fs: FileSystem, directory: str) -> None:
+    """Check the log in its partition directory, before it is opened. Raises: CorruptMetadata. Blocking: reads it."""
     segments = _segments(fs, directory)
     has_batches = False
     for name in segments:
@@ -45,10 +43,24 @@ def ensure_whole(fs: FileSystem, directory: str, *, has_logs: bool) -> None:
     if has_batches or any(snapshot.end_offset for snapshot in list_snapshots(fs, directory)):
         return
     state = read_quorum_state(fs, directory)
-    if state is not None and (state.leader_epoch > 1 or has_logs):
-        raise CorruptMetadata(
-            f"{directory} holds no records, but its quorum-state is of epoch {state.leader_epoch}; put the log back"
-        )
+    if state is not None and state.leader_epoch > 1:
+        raise _lost(directory, state)
+
+
+def ensure_not_lost(fs: FileSystem, directory: str, loaded: ClusterImage, *, has_logs: bool) -> None:
+    """Check that an empty log is a new one: before its first epoch there were no topics whose logs could be here.
+
+    Raises: CorruptMetadata. Blocking: disk.
+    """
+    state = read_quorum_state(fs, directory) if has_logs and not loaded.end_offset else None
+    if state is not None:
+        raise _lost(directory, state)
+
+
+def _lost(directory: str, state: QuorumState) -> CorruptMetadata:
+    return CorruptMetadata(
+        f"{directory} holds no records, but its quorum-state is of epoch {state.leader_epoch}; put the log back"
+    )
 
 
 def _segments(fs: FileSystem, directory: str) -> list[str]:

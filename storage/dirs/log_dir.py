@@ -29,12 +29,13 @@ logger = logging.getLogger(__name__)
 class LogDir:
     """One log directory. `path` is absolute and without a trailing slash."""
 
-    __slots__ = ("_fs", "_lock", "_unloaded", "_written", "failure", "path", "properties", "was_clean")
+    __slots__ = ("_begun", "_fs", "_lock", "_unloaded", "_written", "failure", "path", "properties", "was_clean")
 
     def __init__(self, fs: FileSystem, path: str, contents: str = DATA_LOGS) -> None:
         self._fs = fs
         self.path = path
         self.properties: MetaProperties | None = None  # set by settle_identity
+        self._begun = False  # set by begin_loading
         self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
         self.failure: StorageFailure | None = None  # the first reason for being offline
         self._unloaded = {contents}  # what of the directory has not been loaded, so that a stop cannot close it
@@ -88,12 +89,15 @@ class LogDir:
     def begin_loading(self) -> bool:
         """Take the clean-shutdown marker and tell whether it was there; from now on a crash is an unclean stop.
 
-        So is a stop before everything was loaded: what was not loaded cannot have been closed.
+        So is a stop before everything was loaded: what was not loaded cannot have been closed. The marker is taken by
+        the first of those that load from here; the others are told the same.
         """
-        try:
-            self.was_clean = take_clean_shutdown(self._fs, self.path)
-        except OSError as error:
-            raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
+        if not self._begun:
+            try:
+                self.was_clean = take_clean_shutdown(self._fs, self.path)
+            except OSError as error:
+                raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
+            self._begun = True
         return self.was_clean
 
     def expect(self, what: str) -> None:

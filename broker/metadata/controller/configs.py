@@ -22,7 +22,7 @@ from broker.metadata.errors import (
 )
 from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, ConfigResource
 from broker.metadata.names import check_topic_name
-from config.broker_changes import checked_broker_configs
+from config.broker_changes import checked_broker_configs, usable_layer
 from config.errors import InvalidConfig
 from config.key import ConfigKey, ConfigType
 from config.keys import TOPIC_KEYS, find_broker_key
@@ -148,9 +148,14 @@ def _topic_values(entry: ResourceChange, before: Mapping[str, str], resolver: Re
 
 
 def _broker_values(entry: ResourceChange, before: Mapping[str, str], resolver: Resolver) -> dict[str, str]:
-    values = _applied(entry, before, find_broker_key, "Config value {verb} is not allowed for config key: {key}")
+    is_default = not entry.resource[1]
+    usable = usable_layer(before, is_default=is_default)
+    # What counts no more neither hinders a change nor is lost by one that does not name it.
+    named = {change.name for change in entry.changes}
+    kept = {} if entry.replaces_all else {key: before[key] for key in before if key not in usable and key not in named}
+    values = _applied(entry, usable, find_broker_key, "Config value {verb} is not allowed for config key: {key}")
     try:
-        return checked_broker_configs(values, resolver, is_default=not entry.resource[1])
+        return kept | checked_broker_configs(values, resolver, is_default=is_default)
     except InvalidConfig as invalid:
         # The reference answers a broker with INVALID_REQUEST where it answers a topic with INVALID_CONFIG.
         raise InvalidRequest(str(invalid)) from invalid

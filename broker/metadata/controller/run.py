@@ -117,6 +117,8 @@ class Controller:
         self.image = ClusterImage("")
         # The image that the next command is planned on. Replaced by every command.
         self._pending_image = self.image
+        # Whether the log ends inside a transaction. Set by load.
+        self._has_unfinished = False
         # Steps between both images, in log order. Appended by commands, taken by the flusher.
         self._steps: deque[_Step] = deque()
         self._flusher: asyncio.Task[None] | None = None
@@ -138,16 +140,23 @@ class Controller:
         assert not self._started, "subscribe before start"
         self._publishers.subscribe(publisher, prepare)
 
-    async def start(self, registration: Registration) -> ClusterImage:
-        """Replay the log, begin an epoch, register this broker and lead every partition in a new leader epoch.
+    def load(self) -> ClusterImage:
+        """Replay the log and return what it says; nothing is written, and `image` stays empty until the start.
 
-        Raises: MetadataError when the log cannot be used, StorageError. Blocking: disk, before anything is served.
+        Raises: MetadataError when the log cannot be used, StorageError. Blocking: disk.
         """
-        self._pending_image, unfinished = self._log.load()
+        self._pending_image, self._has_unfinished = self._log.load()
         check_metadata_version(self._pending_image.features)
+        return self._pending_image
+
+    async def start(self, registration: Registration) -> ClusterImage:
+        """Begin an epoch, register this broker and lead every partition in a new leader epoch; after `load`.
+
+        Raises: StorageError. Blocking: disk, before anything is served.
+        """
         self._log.begin_epoch()
         self._pending_image = replace(self._pending_image, kraft_version=self._log.kraft_version)
-        if unfinished:
+        if self._has_unfinished:
             self._apply([AbortTransactionRecord(reason="Controller failover")])
         if METADATA_VERSION not in self._pending_image.features:
             self._apply(

@@ -91,6 +91,7 @@ class Node:
 
     async def start(self) -> Controller:
         controller = self.controller()
+        controller.load()
         await controller.start(self.registration())
         return controller
 

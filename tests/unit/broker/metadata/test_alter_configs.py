@@ -190,6 +190,16 @@ def test_compaction_lags_are_compared_as_they_would_be_in_force() -> None:
     assert refusal(change(T, ("min.compaction.lag.ms", "11"), ("max.compaction.lag.ms", "11")), image) is None
 
 
+def test_stored_broker_values_that_count_no_more_hinder_no_change_and_stay_until_they_are_named() -> None:
+    stored = {"num.partitions": "3", "log.segment.bytes": "x", "log.roll.ms": "5"}
+    image = ClusterImage("c", configs={BROKER: stored})
+    after, errors = planned(image, [change(BROKER, ("log.retention.ms", "9"), ("log.segment.bytes", None, DELETE))])
+    assert errors == [None]
+    assert after.configs[BROKER] == {"num.partitions": "3", "log.roll.ms": "5", "log.retention.ms": "9"}
+    after, errors = planned(image, [replace_by(BROKER, ("log.retention.ms", "9"))])
+    assert (after.configs[BROKER], errors) == ({"log.retention.ms": "9"}, [None])
+
+
 def test_a_command_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configs, "MAX_RECORDS_PER_COMMAND", 2)
     assert refusal(change(T, ("retention.ms", "1"), ("flush.ms", "1"))) is None

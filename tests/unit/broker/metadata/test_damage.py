@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.metadata.controller.topics import NewTopic
-from broker.metadata.damage import ensure_whole
+from broker.metadata.damage import ensure_not_lost, ensure_whole
 from broker.metadata.errors import CorruptMetadata
 from storage.env.posix import PosixFileSystem
 from tests.unit.broker.conftest import Node
@@ -30,7 +30,7 @@ def segment(log_path: Path) -> Path:
 
 
 async def test_a_whole_log_passes(log_path: Path) -> None:
-    ensure_whole(FS, str(log_path), has_logs=True)
+    ensure_whole(FS, str(log_path))
 
 
 @pytest.mark.parametrize("position", [70, 300, 16, 8])
@@ -39,22 +39,31 @@ async def test_a_flipped_byte_before_good_batches_is_refused_and_named(log_path:
     data[position] ^= 0x40
     segment(log_path).write_bytes(data)
     with pytest.raises(CorruptMetadata, match=r"00000000000000000000\.log is damaged at byte \d+"):
-        ensure_whole(FS, str(log_path), has_logs=False)
+        ensure_whole(FS, str(log_path))
 
 
 @pytest.mark.parametrize("tail", [b"", b"\0" * 500, b"\x01" * 100])
 async def test_a_torn_end_is_a_crash_and_no_damage(log_path: Path, tail: bytes) -> None:
     data = segment(log_path).read_bytes()
     segment(log_path).write_bytes(data[:-10] + tail)
-    ensure_whole(FS, str(log_path), has_logs=True)
+    ensure_whole(FS, str(log_path))
 
 
-async def test_an_emptied_log_is_refused_once_there_was_something_in_it(log_path: Path) -> None:
+async def test_an_emptied_log_is_refused_once_there_was_something_in_it(node: Node, log_path: Path) -> None:
     segment(log_path).write_bytes(b"")
+    ensure_whole(FS, str(log_path))
+    loaded, _ = node.open_log().load()
     with pytest.raises(CorruptMetadata, match="holds no records"):
-        ensure_whole(FS, str(log_path), has_logs=True)
+        ensure_not_lost(FS, str(log_path), loaded, has_logs=True)
     # In the first epoch, and without any topic's log, it is a first start that was cut short.
-    ensure_whole(FS, str(log_path), has_logs=False)
+    ensure_not_lost(FS, str(log_path), loaded, has_logs=False)
+    FS.unlink(str(log_path / "quorum-state"))
+    ensure_not_lost(FS, str(log_path), loaded, has_logs=True)
+
+
+async def test_a_log_with_records_is_not_lost(node: Node, log_path: Path) -> None:
+    loaded, _ = node.open_log().load()
+    ensure_not_lost(FS, str(log_path), loaded, has_logs=True)
 
 
 async def test_a_log_that_is_gone_is_refused_in_a_later_epoch(node: Node, log_path: Path) -> None:
@@ -62,4 +71,4 @@ async def test_a_log_that_is_gone_is_refused_in_a_later_epoch(node: Node, log_pa
     await controller.close()
     FS.unlink(str(segment(log_path)))
     with pytest.raises(CorruptMetadata, match="epoch 2"):
-        ensure_whole(FS, str(log_path), has_logs=False)
+        ensure_whole(FS, str(log_path))
