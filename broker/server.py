@@ -78,7 +78,7 @@ from config.build import (
 )
 from config.dynamic import describe_topic
 from config.resolve import Resolver
-from config.views import ListenerConfig, LogConfig
+from config.views import ListenerConfig, LogConfig, log_config
 from protocol.api_keys import ApiKey
 from protocol.uuids import ZERO_UUID, random_uuid
 from storage.dirs.errors import NoUsableDir

@@ -175,7 +175,7 @@ SOURCES = (
     Source("timestamp_scan_window_bytes", None, (("odradek.log.timestamp.scan.window.bytes", 1),), 65_536, ("1",) * 4),
     Source("tail_cache_bytes", None, (("odradek.log.tail.cache.bytes", 1),), 8_388_608, ("0",) * 4),
     Source("writeback_window_bytes", None, (("odradek.log.writeback.window.bytes", 1),), 8_388_608, ("0",) * 4),
-    Source("page_cache_budget_bytes", None, (("odradek.log.page.cache.budget.bytes", 1),), -1, ("0",) * 4),
+    Source("page_cache_budget_bytes", None, (("odradek.log.page.cache.budget.bytes", 1),), None, ("0",) * 4),
     flag("flush_on_append", None, "odradek.log.flush.on.append"),
     flag("validate_on_open", None, "odradek.log.validate.on.open", default=True),
 )
@@ -197,7 +197,7 @@ def parsed(source: Source, text: str) -> Any:
         return frozenset(part.strip() for part in text.split(",") if part.strip())
     if isinstance(source.default, float):
         return float(text)
-    return int(text) if isinstance(source.default, int) else text
+    return int(text) if isinstance(source.default, int | None) else text
 
 
 def resolver(
