@@ -45,6 +45,12 @@ _LZ4_FLAGS = 0x60  # version 1, independent blocks
 _LZ4_BLOCK_DESCRIPTOR_MASK = 0x8F  # every bit but the block size id
 _LZ4_HAS_CONTENT_SIZE = 0x08
 
+_GZIP_STEP = 64 * 1024
+"""Input given to the decoder at a time: at the end of each member, and there may be many, it copies what is left."""
+
+_SNAPPY_MAX_RATIO = 22
+"""No element of a snappy block gives more than 64 bytes for 3."""
+
 _ZSTD_HEAD_MAX = 18
 _ZSTD_BLOCK_HEADER = 3
 _ZSTD_BLOCK_MAX = 128 * 1024
@@ -109,19 +115,25 @@ def _gzip(data: Buffer, level: int | None) -> bytes:
 
 def _gunzip(data: Buffer, max_size: int) -> Iterator[bytes]:
     piece_size = _piece_size(data, max_size)
-    rest: Buffer = data
+    view = memoryview(data)
+    position, end = 0, len(view)
+    rest: Buffer = b""
+    decoder = zlib.decompressobj(31)
     try:
         while True:
-            decoder = zlib.decompressobj(31)
-            while not decoder.eof:
-                piece = decoder.decompress(rest, piece_size)
-                rest = decoder.unconsumed_tail
-                yield piece
-                if not piece and not rest and not decoder.eof:
-                    raise CorruptBatch("gzip payload is truncated")
-            rest = decoder.unused_data
             if not rest:
-                return
+                rest = view[position : position + _GZIP_STEP]
+                position += len(rest)
+            piece = decoder.decompress(rest, piece_size)
+            rest = decoder.unconsumed_tail
+            yield piece
+            if decoder.eof:
+                rest = decoder.unused_data
+                if not rest and position == end:
+                    return
+                decoder = zlib.decompressobj(31)
+            elif not piece and not rest and position == end:
+                raise CorruptBatch("gzip payload is truncated")
     except zlib.error as fault:
         raise CorruptBatch(f"gzip payload is damaged: {fault}") from fault
 
@@ -171,6 +183,8 @@ def _unsnap_block(block: memoryview, max_size: int) -> bytes:
         raise CorruptBatch("snappy block has no valid length")
     if size > max_size:
         raise DecompressedTooLarge(max_size)
+    if size > _SNAPPY_MAX_RATIO * len(block):
+        raise CorruptBatch(f"snappy block of {len(block)} bytes claims {size}")
     try:
         inflated: bytes = snappy.uncompress(bytes(block))
     except snappy.UncompressError as fault:
@@ -257,12 +271,12 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
 def _unzstd(data: Buffer, max_size: int) -> Iterator[bytes]:
     import zstandard
 
+    decoder = zstandard.ZstdDecompressor()
     try:
         for frame, blocks in _zstd_frames(memoryview(data)):
             if zstandard.frame_content_size(frame) > max_size:
                 raise DecompressedTooLarge(max_size)
             bound = blocks * _ZSTD_BLOCK_MAX
-            decoder = zstandard.ZstdDecompressor()
             if bound <= _ZSTD_AT_ONCE:
                 yield decoder.decompress(frame, max_output_size=bound, allow_extra_data=False)
                 continue
