@@ -28,8 +28,10 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from protocol.records.batch import parse_header
 from protocol.records.builder import build_batch
-from tests.harness.hosted import LISTENER, NOW_MS, Hosted, topic_id_of
+from protocol.records.compression import Codec
+from tests.harness.hosted import LISTENER, NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
 
 CLIENT = "test"
 
@@ -120,7 +122,7 @@ def test_a_refused_batch_gets_the_error_of_the_long_way_and_leaves_nothing(wire:
     damaged = bytearray(one())
     damaged[-1] ^= 1
     assert wire.send(bytes(damaged)).error_code == ErrorCode.CORRUPT_MESSAGE
-    assert wire.send(b"short").error_code == ErrorCode.CORRUPT_MESSAGE
+    assert wire.send(b"short").error_code == ErrorCode.INVALID_RECORD
     assert wire.send(one(base_offset=5)).error_code == ErrorCode.INVALID_RECORD
     assert wire.send(one(is_transactional=True)).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert wire.send(one()).base_offset == 2
@@ -148,6 +150,38 @@ def test_changed_settings_hold_for_the_next_repetition(wire: Wire) -> None:
     assert wire.send(one()).error_code == ErrorCode.MESSAGE_TOO_LARGE
     wire.hosted.configure("t", LogConfig(message_timestamp_type="LogAppendTime"))
     assert wire.send(one()).log_append_time_ms == NOW_MS
+    assert wire.is_prepared()
+    wire.hosted.configure("t", LogConfig(compression_type="zstd"))
+    answer = wire.send(one())
+    assert (answer.error_code, answer.log_append_time_ms) == (ErrorCode.NONE, -1)
+    assert stored_codec(wire, answer.base_offset) == Codec.ZSTD
+    wire.hosted.configure("t", LogConfig(cleanup_policy=frozenset({"compact"})))
+    keyless = bytes(build_batch([(None, b"v")], timestamp=NOW_MS))
+    assert wire.send(keyless).error_code == ErrorCode.INVALID_RECORD
+    wire.hosted.configure("t", LogConfig(message_timestamp_after_max_ms=0))
+    early = bytes(build_batch([(b"k", b"v")], timestamp=NOW_MS + 1))
+    assert wire.send(early).error_code == ErrorCode.INVALID_TIMESTAMP
+    assert wire.send(one()).error_code == ErrorCode.NONE
+
+
+def stored_codec(wire: Wire, offset: int) -> int:
+    """Give the codec of the batch at an offset."""
+    log = wire.hosted.manager.get("t", 0).log
+    found = log.read(offset, max_bytes=1, bound=offset + 1, min_one_batch=True)
+    assert found.region is not None
+    codec = parse_header(found.region.read()).codec
+    found.region.release()
+    return codec
+
+
+def test_a_raised_minimum_of_replicas_holds_for_the_next_repetition(wire: Wire) -> None:
+    wire.hosted.create("u", replicas=(NODE_ID, OTHER_ID), isr=(NODE_ID,))
+    prepare(wire, topic="u", acks=-1)
+    wire.hosted.configure("u", LogConfig(min_insync_replicas=2))
+    assert wire.send(one(), topic="u", acks=-1).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert wire.send(one(), topic="u", acks=1).error_code == ErrorCode.NONE
+    wire.hosted.configure("u", LogConfig())
+    assert wire.send(one(), topic="u", acks=-1).error_code == ErrorCode.NONE
 
 
 def test_a_duplicate_is_answered_with_its_first_offset(wire: Wire) -> None:
