@@ -189,6 +189,18 @@ def test_a_segment_that_becomes_active_again_is_written_past_the_page_cache_too(
     assert length(log, 0) == -(-8 * SIZE // BLOCK) * BLOCK
 
 
+def test_an_active_segment_whose_files_were_given_back_goes_on_where_it_was(open_direct):
+    log = open_direct()
+    append(log, 3)
+    log._state.segments.active.release_files()
+    append(log)
+    assert offsets_of(log) == [0, 3]
+    log._state.segments.active.release_files()
+    size = log.size_bytes
+    log.close()
+    assert length(log, 0) == size
+
+
 # --- settings that change ---
 
 
