@@ -2,7 +2,7 @@
 
 1. clear left-overs: pending deletions, half-written cleaner output;
 2. finish interrupted swaps: complete cleaner output takes the place of what it was made from;
-3. find the segments, drop orphan indexes, recover a segment whose transaction index is unusable;
+3. find the segments, drop orphan indexes, recover a segment that lost its offset index or has a bad transaction index;
 4. after an unclean stop, recover every segment from the recovery point on; the first cut ends the log;
 5. after a clean stop trust the files, or walk only the active segment when asked to;
 6. no segment, or an end below the known start: begin anew at the start;
@@ -121,7 +121,10 @@ def _list_or_create(state: LogState) -> list[DirEntry]:
 def _find_segments(
     state: LogState, entries: Mapping[str, DirEntry], parsed: Mapping[str, SegmentFileName]
 ) -> list[Segment]:
-    """Fill the map from the directory listing; return the segments whose transaction index cannot be used."""
+    """Fill the map from the directory listing; return the segments whose transaction index cannot be trusted.
+
+    Where the offset index is gone, somebody removed files: an absent transaction index need not mean an empty one then.
+    """
     for name, file in parsed.items():
         if file.marker:
             continue
@@ -132,7 +135,12 @@ def _find_segments(
             state.fs.unlink(os.path.join(state.path, name))
     if LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX in entries:
         state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX))
-    return [segment for segment in state.segments if not _has_usable_txn_index(segment)]
+    return [
+        segment
+        for segment in state.segments
+        if (segment.log.size and segment_file(segment.base_offset, INDEX_SUFFIX) not in entries)
+        or not _has_usable_txn_index(segment)
+    ]
 
 
 def _segment_from(state: LogState, base_offset: int, entries: Mapping[str, DirEntry]) -> Segment:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
+from pathlib import Path
+
+from confluent_kafka import Producer
 
 from tests.harness import batches
 from tests.harness.batches import Batch, Record
@@ -110,3 +113,48 @@ def _without_aborted(fetched: list[Batch], aborted: list[tuple[int, int]]) -> li
 def is_abort(control: Batch) -> bool:
     """Tell whether a control batch is an abort marker; one that cleaning emptied is not."""
     return any(record.key == struct.pack(">hh", 0, ABORT) for record in control.records())
+
+
+def write_transactions(bootstrap: str, topic: str, *, count: int, first_timestamp: int, producers: int = 3) -> None:
+    """Let librdkafka write transactions, two open at a time, every third aborted, keys shared, codecs in turn."""
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    opened = [
+        Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": f"{topic}-{number}",
+                "compression.type": codecs[number % len(codecs)],
+                "linger.ms": 0,
+            }
+        )
+        for number in range(producers)
+    ]
+    for producer in opened:
+        producer.init_transactions(30)
+    pending: list[tuple[int, Producer]] = []
+    for number in range(count):
+        producer = opened[number % producers]
+        producer.begin_transaction()
+        for part in range(4):
+            producer.produce(
+                topic,
+                key=b"key-%d" % ((number + part) % 6),
+                value=None if (number + part) % 7 == 0 else b"%d-%d " % (number, part) + b"v" * 60,
+                headers={"transaction": str(number)},
+                timestamp=first_timestamp + number * 10 + part,
+            )
+            producer.flush(10)
+        pending.append((number, producer))
+        while len(pending) > (1 if number < count - 1 else 0):
+            ended, owner = pending.pop(0)
+            (owner.abort_transaction if ended % 3 == 1 else owner.commit_transaction)(30)
+
+
+_ABORTED = struct.Struct(">hqqqq")
+
+
+def aborted_entries(path: Path) -> list[tuple[int, int, int]]:
+    """Read a .txnindex: producer id, first offset and offset of the abort marker of each entry."""
+    data = path.read_bytes() if path.exists() else b""
+    assert len(data) % _ABORTED.size == 0
+    return [(row[1], row[2], row[3]) for row in _ABORTED.iter_unpack(data)]

@@ -280,6 +280,20 @@ def test_lost_transaction_indexes_are_rebuilt(open_log, recovery_point):
     assert again.last_stable_offset == end - 1
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_transactions_are_found_again_where_all_indexes_are_lost(open_log, clean):
+    log = transactional_log(open_log)
+    end = log.log_end_offset
+    expected = log.aborted_transactions(0, end)
+    log.close() if clean else crash(log)
+    for name in file_names(log):
+        if name.endswith(("index", ".snapshot")):
+            os.unlink(os.path.join(log.path, name))
+    again = open_log(clean=clean, recovery_point=end, high_watermark=end, **SMALL)
+    assert again.aborted_transactions(0, end) == expected
+    assert again.last_stable_offset == end - 1
+
+
 def test_a_damaged_epoch_file_is_filled_from_the_batches(open_log):
     log = open_log(**SMALL)
     for epoch in range(3):
