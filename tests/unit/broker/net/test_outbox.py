@@ -164,3 +164,15 @@ def test_bytes_in_memory_need_no_hint(rig: Rig) -> None:
     assert rig.outbox.flush() is Flushed.DRAINED
     assert rig.ours.recv(10) == b"tail"
     assert rig.looks == 0
+
+
+def test_bytes_from_memory_leave_in_their_place_without_sendfile() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    outbox = Outbox(theirs, Pages(0))
+    outbox.add([b"head", MemoryRegion(b"newest batches", 100), b"", MemoryRegion(b"", 0), b"tail"])
+    assert outbox.size_bytes == 22
+    assert outbox.flush() is Flushed.DRAINED
+    assert ours.recv(100) == b"headnewest batchestail"
+    ours.close()
+    theirs.close()
