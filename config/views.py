@@ -248,15 +248,25 @@ _BROKER_ONLY_FIELDS = (
 _TOPIC_FIELDS = {f.name: f.name.replace("_", ".") for f in fields(LogConfig) if f.name not in _BROKER_ONLY_FIELDS}
 """The other fields → topic keys."""
 
+_FIELDS_BY_KEY = {key: name for name, key in _TOPIC_FIELDS.items()}
+
 
 def log_config(values: Values, overrides: Mapping[str, str]) -> LogConfig:
     """Build the view of one log from the broker's values and its topic's overrides."""
-    config = LogConfig(
+    inherited = LogConfig(
         **{name: values.get("odradek.log." + name.replace("_", ".")) for name in _BROKER_ONLY_FIELDS},
-        **{name: _topic_field(values, key, overrides) for name, key in _TOPIC_FIELDS.items()},
+        **{name: _topic_field(values, key, {}) for name, key in _TOPIC_FIELDS.items()},
     )
+    return with_overrides(inherited, values, overrides)
+
+
+def with_overrides(inherited: LogConfig, values: Values, overrides: Mapping[str, str]) -> LogConfig:
+    """Build the view of one log from what all logs inherit; for many topics this is the short way."""
+    changed = {_FIELDS_BY_KEY[key]: _topic_field(values, key, overrides) for key in overrides if key in _FIELDS_BY_KEY}
     segment_bytes = values.topic_value("internal.segment.bytes", overrides)
-    return config if segment_bytes is None else replace(config, segment_bytes=segment_bytes)
+    if segment_bytes is not None:
+        changed["segment_bytes"] = segment_bytes
+    return replace(inherited, **changed) if changed else inherited
 
 
 def _topic_field(values: Values, key: str, overrides: Mapping[str, str]) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage
 from config.broker_changes import usable_layer
 from config.resolve import ConfigSource, Resolver
-from config.views import LogConfig, log_config
+from config.views import LogConfig, log_config, with_overrides
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -29,7 +29,7 @@ class LiveConfig:
         # layers are the same objects.
         self._layers: tuple[Mapping[str, str], Mapping[str, str]] = (_NOTHING, _NOTHING)
         self._resolver = static
-        self._plain = log_config(static, {})
+        self._inherited = log_config(static, {})
 
     def resolver(self, image: ClusterImage) -> Resolver:
         """Return the resolver with the dynamic layers of `image`."""
@@ -43,13 +43,13 @@ class LiveConfig:
                     ConfigSource.DYNAMIC_DEFAULT_BROKER: usable_layer(of_default, is_default=True),
                 }
             )
-            plain = log_config(self._resolver, {})
-            if plain != self._plain:
-                self._plain = plain
+            inherited = log_config(self._resolver, {})
+            if inherited != self._inherited:
+                self._inherited = inherited
         return self._resolver
 
     def log_config(self, topic: str, image: ClusterImage) -> LogConfig:
         """Return the settings of a topic's logs; topics without overrides share one value."""
         resolver = self.resolver(image)
         overrides = image.topic_config(topic)
-        return log_config(resolver, overrides) if overrides else self._plain
+        return with_overrides(self._inherited, resolver, overrides)
