@@ -48,8 +48,8 @@ RECEIVE_BYTES = 65_536
 _PR_SET_PDEATHSIG = 1
 _DISK_FAULTS = (errno.EIO, errno.EROFS, errno.EUCLEAN if hasattr(errno, "EUCLEAN") else errno.EIO)
 
-Job = Callable[[Any, Callable[[Any], None], Callable[[float], None]], Any]
-"""(task, report, sleep) → result."""
+Job = Callable[[Any, Callable[[Any], None]], Any]
+"""(task, report) → result."""
 
 
 class Pace:
@@ -137,7 +137,7 @@ def serve(job: Job, incoming: int, outgoing: int, parent_pid: int) -> None:
         order = orders.get()
         pace.begin()
         reporter = Reporter(pace, send, clock.monotonic_ns, parent_pid)
-        send(run_task(lambda task=order.task, report=reporter: job(task, report, time.sleep)))  # type: ignore[misc]
+        send(run_task(lambda task=order.task, report=reporter: job(task, report)))  # type: ignore[misc]
 
 
 def _listen(incoming: int, enqueue: Callable[[Clean], None], pace: Pace) -> None:
@@ -177,9 +177,9 @@ def settle(parent_pid: int) -> None:
         score.write(str(OOM_SCORE))
 
 
-def clean_log(task: Any, report: Callable[[Any], None], sleep: Callable[[float], None]) -> Any:
+def clean_log(task: Any, report: Callable[[Any], None]) -> Any:
     """Rewrite one log; the job of this process."""
-    return rewrite(task, PosixFileSystem(), SystemClock(), report=report, sleep=sleep)
+    return rewrite(task, PosixFileSystem(), SystemClock(), report=report)
 
 
 def main(job: Job = clean_log) -> None:

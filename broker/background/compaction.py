@@ -45,8 +45,6 @@ logger = logging.getLogger(__name__)
 SHORTEST_PAUSE_MS = 100
 """Between two looks that find nothing, whatever the backoff is."""
 HAS_CHANGED = "the log has changed"
-UNLIMITED = float("inf")
-"""What a task says of its pace: the child is told the share it has at the moment, also while it works."""
 LOOKS_PER_TURN = 100
 """Logs that are looked at before the loop gets its turn: about a millisecond."""
 
@@ -270,9 +268,7 @@ class Cleaner:
         return None
 
     def _begin(self, log: PartitionLog, found: Dirtiness, config: CleanerConfig) -> None:
-        task = log.cleaning_task(
-            found, now_ms=self._clock.now_ms(), cleaner=config._replace(io_max_bytes_per_second=UNLIMITED)
-        )
+        task = log.cleaning_task(found, now_ms=self._clock.now_ms(), cleaner=config)
         if task is None:
             return
         running = CleaningPass(log, task, found, self._clock.monotonic_ns())

@@ -20,6 +20,7 @@ from storage.segment.names import (
     segment_file,
 )
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
+from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP
 from storage.segment.txn_index import ENTRY as TXN_ENTRY
@@ -83,9 +84,16 @@ class CleanedOutput:
         self._largest_timestamp = self._last_indexed_timestamp = NO_TIMESTAMP
         self._offset_of_largest = base_offset
 
-    def has_room_for(self, size: int) -> bool:
-        """Tell whether `size` more bytes can be indexed."""
-        return self.size + size <= MAX_LOG_BYTES
+    def has_room_for(self, size: int, last_offset: int) -> bool:
+        """Tell whether the indexes can express `size` more bytes that end at last_offset."""
+        return self.size + size <= MAX_LOG_BYTES and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def base_of_next(self, last_offset: int) -> int:
+        """Return the base of the segment that goes on with a batch ending at last_offset.
+
+        A batch of the old formats does not say where it begins, only that it is above what precedes it.
+        """
+        return max(self.next_offset, self.base_offset + 1, last_offset - MAX_RELATIVE_OFFSET)
 
     def copy(self, window: bytes, start: int, end: int, *, last_offset: int, max_timestamp: int) -> None:
         """Add the batch window[start:end] as it is."""

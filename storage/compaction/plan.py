@@ -157,7 +157,6 @@ def task_for(state: LogState, one: Dirtiness, *, now_ms: int, cleaner: CleanerCo
         dedupe_buffer_bytes=cleaner.dedupe_buffer_size // max(cleaner.threads, 1),
         load_factor=cleaner.io_buffer_load_factor,
         io_buffer_bytes=cleaner.io_buffer_size // max(cleaner.threads, 1) // 2,
-        max_bytes_per_second=cleaner.io_max_bytes_per_second / max(cleaner.threads, 1),
     )
 
 

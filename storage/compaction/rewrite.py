@@ -37,7 +37,6 @@ from storage.compaction.task import (
     Progress,
     SourceSegment,
 )
-from storage.compaction.throttle import Throttle
 from storage.env.clock import Clock
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex, Uncleanable
@@ -61,16 +60,17 @@ def rewrite(
     clock: Clock,
     *,
     report: Callable[[Progress], None],
-    sleep: Callable[[float], None],
 ) -> CleaningResult:
     """Run one pass. A group that was reported as finished belongs to whoever took the report.
+
+    `report` is called with each window that was read, and may take its time: that is how a pass is slowed down.
 
     Raises: Uncleanable when the data does not allow it, OSError; the files of the unfinished group are then gone, those
     of reported ones are left to `remove_cleaned`. Blocking: disk, cpu.
     """
     remove_cleaned(fs, task.directory)  # of an earlier pass: see storage.compaction.swap
     try:
-        return _Pass(task, fs, clock, report, sleep).run()
+        return _Pass(task, fs, clock, report).run()
     except (RecordsError, CorruptIndex) as error:
         raise Uncleanable(str(error)) from error
 
@@ -84,14 +84,14 @@ class _Pass:
         fs: FileSystem,
         clock: Clock,
         report: Callable[[Progress], None],
-        sleep: Callable[[float], None],
     ) -> None:
         self._task = task
         self._fs = fs
         self._clock = clock
         self._report = report
-        self._throttle = Throttle(task.max_bytes_per_second, clock, sleep)
         self._levels = dict(task.compression_levels)
+        bases = [source.base_offset for source in task.sources]
+        self._end_offsets = dict(zip(bases, [*bases[1:], task.first_uncleanable_offset], strict=True))
         self._aborted = list(self._aborted_transactions())
         # Asked before any group is done: whoever takes a group may rename its sources while the pass goes on.
         self._legacy_horizon_ms = self._find_legacy_horizon_ms()
@@ -149,7 +149,12 @@ class _Pass:
 
     def _open(self, source: SourceSegment, on_read: Callable[[int], None]) -> SourceLog:
         return SourceLog(
-            self._fs, self._task.directory, source, window_bytes=self._task.io_buffer_bytes, on_read=on_read
+            self._fs,
+            self._task.directory,
+            source,
+            end_offset=self._end_offsets[source.base_offset],
+            window_bytes=self._task.io_buffer_bytes,
+            on_read=on_read,
         )
 
     def _aborted_transactions(self) -> Iterator[AbortedTxn]:
@@ -168,23 +173,28 @@ class _Pass:
             raise Uncleanable(f"{task.dedupe_buffer_bytes} bytes for the offset map do not hold one key")
         start = task.first_dirty_offset
         transactions = CleanedTransactions(txn for txn in self._aborted if txn.last_offset >= start)
-        ends = [source.base_offset for source in task.sources[1:]] + [task.first_uncleanable_offset]
-        dirty = [(source, end) for source, end in zip(task.sources, ends, strict=True) if end > start]
-        self._bytes_to_read = sum(source.log_bytes for source, _ in dirty)
-        for source, end in dirty:
+        dirty = [source for source in task.sources if self._end_offsets[source.base_offset] > start]
+        self._bytes_to_read = sum(source.log_bytes for source in dirty)
+        for source in dirty:
             position = self._position_of(start, source) if source.base_offset < start else 0
             if self._map_segment(source, position, max_entries, transactions):
                 return
-            self._map.latest_offset = end - 1  # offsets that are missing at its end were read too
+            # Offsets that are missing at the end of the segment were read too.
+            self._map.latest_offset = self._end_offsets[source.base_offset] - 1
 
     def _position_of(self, offset: int, source: SourceSegment) -> int:
-        path = self._path(source.base_offset, INDEX_SUFFIX)
-        if not self._fs.exists(path):
+        """Return where to begin reading for `offset`; an index that is of no use only makes the way longer."""
+        size = self._index_size(source.base_offset, INDEX_SUFFIX)
+        if not size:
             return 0
-        index = OffsetIndex(self._fs, path, source.base_offset, self._fs.file_size(path))
+        index = OffsetIndex(self._fs, self._path(source.base_offset, INDEX_SUFFIX), source.base_offset, size)
         with closing(index.file):
-            index.load(self._fs.file_size(path))
-            return index.lookup(offset)
+            try:
+                index.load(size)
+                position = index.lookup(offset)
+            except CorruptIndex:
+                return 0
+        return position if position < source.log_bytes else 0
 
     def _map_segment(
         self, source: SourceSegment, position: int, max_entries: int, transactions: CleanedTransactions
@@ -217,14 +227,12 @@ class _Pass:
 
     def _note_map_read(self, size: int) -> None:
         self._map_bytes_read += size
-        self._throttle.pass_bytes(size)
         self._tell()
 
     # --- 2. groups ---
 
     def _groups(self, sources: list[SourceSegment]) -> list[list[SourceSegment]]:
         task = self._task
-        above = [source.base_offset for source in task.sources[len(sources) :]]
         sizes = [
             SegmentSizes(
                 source,
@@ -237,7 +245,7 @@ class _Pass:
             sizes,
             segment_bytes=task.segment_bytes,
             segment_index_bytes=task.segment_index_bytes,
-            end_offset=above[0] if above else task.first_uncleanable_offset,
+            end_offset=self._end_offsets[sources[-1].base_offset],
         )
 
     def _index_size(self, base_offset: int, kind: str) -> int:
@@ -316,9 +324,8 @@ class _Pass:
             new = empty_batch(header)
         output = outputs[-1]
         size = end - at if new is UNCHANGED else len(new)
-        if not output.has_room_for(size):
-            # A legacy wrapper begins below its offset, but not below what precedes it.
-            output = CleanedOutput(self._fs, self._task, max(output.next_offset, output.base_offset + 1))
+        if not output.has_room_for(size, header.last_offset):
+            output = CleanedOutput(self._fs, self._task, output.base_of_next(header.last_offset))
             outputs.append(output)
         if new is UNCHANGED:
             output.copy(window, at, end, last_offset=header.last_offset, max_timestamp=header.max_timestamp)
@@ -326,7 +333,6 @@ class _Pass:
             written = parse_any_header(new, 0)
             output.add(new, last_offset=written.last_offset, max_timestamp=written.max_timestamp)
         self._bytes_written += size
-        self._throttle.pass_bytes(size)
 
     def _filter(
         self, header: BatchHeader, window: bytes, at: int, end: int, verdict: BatchVerdict
@@ -374,7 +380,6 @@ class _Pass:
 
     def _note_read(self, size: int) -> None:
         self._bytes_read += size
-        self._throttle.pass_bytes(size)
         self._tell()
 
     # --- records ---

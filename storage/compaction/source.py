@@ -19,7 +19,7 @@ FoundBatch = tuple[bytes, int, int, BatchHeader]
 class SourceLog:
     """The batches of one sealed segment."""
 
-    __slots__ = ("_file", "_on_read", "_size", "_window_bytes", "path")
+    __slots__ = ("_end_offset", "_file", "_on_read", "_size", "_window_bytes", "path")
 
     def __init__(
         self,
@@ -27,11 +27,13 @@ class SourceLog:
         directory: str,
         source: SourceSegment,
         *,
+        end_offset: int,
         window_bytes: int,
         on_read: Callable[[int], None],
     ) -> None:
         self.path = os.path.join(directory, segment_file(source.base_offset, LOG_SUFFIX))
         self._size = source.log_bytes
+        self._end_offset = end_offset  # where the next segment begins
         self._window_bytes = max(window_bytes, HEADER_SIZE)
         self._on_read = on_read
         self._file = fs.open(self.path, writable=False)
@@ -39,9 +41,11 @@ class SourceLog:
     def batches(self, position: int = 0) -> Iterator[FoundBatch]:
         """Walk every batch from `position` to the end. Raises: CorruptBatch for anything but whole, valid batches.
 
-        The checksum is verified: a rewrite would otherwise give damaged records a right one. Blocking: disk.
+        The checksum is verified: a rewrite would otherwise give damaged records a right one. So are the offsets, which
+        it does not cover. Blocking: disk.
         """
         needed = self._window_bytes
+        last_offset, end_offset = -1, self._end_offset
         while position < self._size:
             wanted = min(max(needed, self._window_bytes), self._size - position)
             needed = self._window_bytes
@@ -60,6 +64,11 @@ class SourceLog:
                     break
                 if not has_valid_crc(header, view[at:end]):
                     raise CorruptBatch(f"wrong checksum of the batch at {position + at} of {self.path}")
+                if not last_offset < header[0] + header[6] < end_offset:
+                    raise CorruptBatch(
+                        f"the batch at {position + at} of {self.path} ends at offset {header.last_offset}"
+                    )
+                last_offset = header[0] + header[6]
                 yield window, at, end, header
                 at = end
             if at == 0 and (needed <= wanted or position + needed > self._size):

@@ -50,7 +50,6 @@ class CleaningTask(NamedTuple):
     dedupe_buffer_bytes: int
     load_factor: float
     io_buffer_bytes: int
-    max_bytes_per_second: float
 
 
 class CleanedSegment(NamedTuple):

@@ -60,7 +60,7 @@ class StandIn:
         await self._go
         self.bed.passes.append(order.task.tp.topic)
         fs, clock = self.bed.hosted.fs, self.bed.hosted.clock
-        outcome = run_task(lambda: rewrite(order.task, fs, clock, report=report, sleep=lambda seconds: None))
+        outcome = run_task(lambda: rewrite(order.task, fs, clock, report=report))
         if isinstance(outcome, Failed):
             raise CleaningFailed(*outcome)
         return outcome.result

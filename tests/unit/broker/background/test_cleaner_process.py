@@ -46,7 +46,7 @@ Start = Callable[[str], Awaitable[CleanerChild]]
 def write_job(directory: Path, body: str) -> Path:
     script = directory / "job.py"
     script.write_text(
-        PREAMBLE + "def job(task, report, sleep):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\nmain(job)\n"
+        PREAMBLE + "def job(task, report):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\nmain(job)\n"
     )
     return script
 

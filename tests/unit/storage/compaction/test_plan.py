@@ -142,12 +142,12 @@ def test_what_is_overdue_but_not_cleanable_stays(filled):
 def test_the_task_names_sources_producers_and_settings(filled, put, clock):
     log = filled(replace(COMPACT, compression_gzip_level=9))
     put(log, (b"a", b"1"), producer_id=9, producer_epoch=1, base_sequence=0)
-    cleaner = CleanerConfig(threads=2, dedupe_buffer_size=8 << 20, io_buffer_size=1 << 20, io_max_bytes_per_second=10.0)
+    cleaner = CleanerConfig(threads=2, dedupe_buffer_size=8 << 20, io_buffer_size=1 << 20)
     task = log.cleaning_task(log.dirtiness(4, clock.now), now_ms=clock.now, cleaner=cleaner)
     size = task.sources[0].log_bytes
     assert task.sources == tuple(SourceSegment(base, size) for base in (0, 2, 4, 6))
     assert (task.first_dirty_offset, task.first_uncleanable_offset) == (4, 8)
-    assert (task.dedupe_buffer_bytes, task.io_buffer_bytes, task.max_bytes_per_second) == (4 << 20, 1 << 18, 5.0)
+    assert (task.dedupe_buffer_bytes, task.io_buffer_bytes) == (4 << 20, 1 << 18)
     assert task.compression_levels == ((1, 9), (3, 9), (4, 3))
     assert task.active_producers == ()
 

@@ -435,20 +435,66 @@ def test_uncompressed_records_have_no_such_limit(open_log, put, fs, clock):
     assert clean(log, fs, clock) is not None
 
 
-@pytest.mark.parametrize("position", [5, 9, 16, 70])
-def test_damage_makes_the_log_uncleanable_instead_of_being_signed(open_log, put, fs, clock, position):
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("position", [0, 7, 9, 11, 16, 23, 40, 65])
+def test_damage_makes_the_log_uncleanable_instead_of_being_signed(open_log, put, fs, clock, number, position):
+    """The checksum does not cover the offset, the length and the magic."""
     log = open_log()
     put(log, (b"a", b"1"), (b"b", b"1"))
+    second = log.size_bytes
     put(log, (b"a", b"2"), roll=True)
     put(log, (b"z", b"z"))
     path = os.path.join(log.path, f"{0:020d}.log")
     with open(path, "r+b") as file:
-        file.seek(position + (0 if position != 5 else 85))
+        file.seek(second * number + position)
         file.write(b"\x55")
     task = task_of(log, clock.now)
     with pytest.raises(Uncleanable):
         run(task, fs, clock)
     assert not [name for name in file_names(log) if "cleaned" in name]
+
+
+def test_offsets_that_are_missing_at_the_end_of_the_dirty_part_count_as_cleaned(open_log, put, fs, clock):
+    log = open_log()
+    put(log, (b"a", b"1"))
+    late = build_batch([(b"b", b"1")], base_offset=100, timestamp=clock.now)
+    log.config = replace(log.config, segment_bytes=len(late))
+    log.append(late, leader_epoch=0, origin=AppendOrigin.REPLICATION)
+    log.advance_high_watermark(log.log_end_offset)
+    assert log.first_segment_base_offset == 0 and log.segment_count == 2
+    assert clean(log, fs, clock).end_offset == 100
+
+
+def test_a_segment_whose_offsets_its_indexes_cannot_express_is_divided(open_log, put, fs, clock, monkeypatch):
+    monkeypatch.setattr("storage.compaction.output.MAX_RELATIVE_OFFSET", 3)
+    log = open_log()
+    for n in range(8):
+        put(log, (b"%d" % n, b"v"), (b"x", b"v"))
+    log.roll()
+    put(log, (b"z", b"z"))
+    before = [record for record in stored_records(read_all(log)) if record.key != b"x" or record.offset == 15]
+    clean(log, fs, clock)
+    assert stored_records(read_all(log)) == before
+    assert [name for name in file_names(log) if name.endswith(".log")] == [
+        f"{base:020d}.log" for base in (0, 4, 8, 12, 16)
+    ]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 5, b"\0\0\0\1\0\1\0\0"])
+def test_a_useless_index_of_the_first_dirty_segment_does_not_matter(open_log, put, fs, clock, content):
+    log = open_log(replace(COMPACT, index_interval_bytes=0))
+    for n in range(4):
+        put(log, (b"a", b"%d" % n))
+    log.roll()
+    put(log, (b"z", b"z"))
+    task = task_of(log, clock.now, checkpoint=2)
+    path = os.path.join(log.path, f"{0:020d}.index")
+    if content is None:
+        os.unlink(path)
+    else:
+        fs.write_file(path, content)
+    assert log.install_cleaned(run(task, fs, clock))
+    assert pairs(log) == [(3, b"a", b"3"), (4, b"z", b"z")]
 
 
 # --- the files ---
