@@ -73,8 +73,9 @@ class SourceLog:
                 at = end
             if at == 0 and (needed <= wanted or position + needed > self._size):
                 raise CorruptBatch(f"the batch at {position} of {self.path} ends beyond the segment")
-            position += at
-            self._on_read(at)
+            if at:
+                position += at
+                self._on_read(at)
 
     def close(self) -> None:
         """Give the descriptor back."""

@@ -36,8 +36,7 @@ def test_every_batch_is_found_once_whatever_the_window(source, window):
     found = list(source(b"".join(BATCHES), window=window, on_read=sizes.append).batches())
     assert [data[start:end] for data, start, end, _ in found] == BATCHES
     assert [header.base_offset for *_, header in found] == [0, 1, 2, 3, 4, 5, 6, 50]
-    assert sum(sizes) == len(b"".join(BATCHES))
-    assert len({id(data) for data, *_ in found}) == len(sizes)
+    assert sum(sizes) == len(b"".join(BATCHES)) and 0 not in sizes
 
 
 def test_a_walk_may_begin_at_any_batch(source):
