@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -71,7 +72,11 @@ class Child(Protocol):
 
 
 class CleanerChild:
-    """A child process and its two pipes."""
+    """A child process and the socket to it.
+
+    Pipes would do for the child, not for the loop: uvloop closes a pipe's descriptor and then the file object that was
+    handed to it, which closes whatever a thread has opened under the same number meanwhile. Sockets it detaches first.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], blocking: Blocking) -> None:
         self._process = process
@@ -84,13 +89,20 @@ class CleanerChild:
     @classmethod
     async def start(cls, blocking: Blocking, command: Sequence[str] = COMMAND) -> CleanerChild:
         """Start a process. Raises: OSError. Blocking: a vfork."""
-        process = _spawn(command)
+        ours, theirs = socket.socketpair()
+        try:
+            process = _spawn(command, theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         child = cls(process, blocking)
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_read_pipe(lambda: _Receiver(child), process.stdout)
-            child._to_child, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+            child._to_child, _ = await loop.create_connection(lambda: _Receiver(child), sock=ours)
         except BaseException:
+            ours.detach()  # a transport that comes to nothing has closed it
             process.kill()
             raise
         return child
@@ -135,13 +147,13 @@ class CleanerChild:
         self._process.kill()
 
     async def ended(self) -> None:
-        """Wait until the process is gone, and let go of its pipes."""
+        """Wait until the process is gone, and let go of the socket."""
         if self._to_child is not None:
             self._to_child.close()
         await self._blocking(self._process.wait)
 
     async def _how_it_ended(self) -> str:
-        self.kill()  # one that has closed its pipe but lives on is of no use
+        self.kill()  # one that has closed its end but lives on is of no use
         status = await self._blocking(self._process.wait)
         if status < 0:
             number = -status
@@ -164,11 +176,11 @@ class CleanerChild:
             self._outcome.set_result(None)
 
 
-def _spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _spawn(command: Sequence[str], end: socket.socket) -> subprocess.Popen[bytes]:
     # An installed broker or one run from its sources: the child finds the same code.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     arguments = [*command, str(os.getpid())]
-    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    return subprocess.Popen(arguments, stdin=end, stdout=end, env=environment)
 
 
 class _Receiver(asyncio.Protocol):

@@ -1,6 +1,6 @@
-"""What the broker and its cleaner processes say to each other over pipes: pickled messages, each behind its length.
+"""What the broker and its cleaner processes say to each other: pickled messages, each behind its length.
 
-Both ends are ours: the broker starts the process and nobody else has its pipes, so nothing is unpickled that was not
+Both ends are ours: the broker starts the process and nobody else has their socket, so nothing is unpickled that was not
 pickled by this program.
 
     broker → child   Clean(task, rate), SetRate(rate)

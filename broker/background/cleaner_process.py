@@ -2,7 +2,7 @@
 
 It reads sources, writes files of that suffix and nothing else; whether they take the sources' place is the broker's
 decision. It ends with the broker, in three ways that need no one's cooperation: the kernel kills it when the thread
-that started it ends, its listening thread ends it when the pipe from the broker closes, and it looks at its parent at
+that started it ends, its listening thread ends it when the broker's end closes, and it looks at its parent at
 every step. It runs at a low priority, is the first to go when memory is short, and ignores the signals of a terminal
 or a service manager: the broker ends it.
 """
@@ -159,7 +159,7 @@ def _write(outgoing: int, data: bytes) -> None:
     while view:
         try:
             view = view[os.write(outgoing, view) :]
-        except BrokenPipeError:
+        except ConnectionError:
             os._exit(0)
 
 
@@ -167,7 +167,7 @@ def settle(parent_pid: int) -> None:
     """Tie the process to its parent, and step behind it in the queues for the processor and for memory."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with suppress(OSError, AttributeError):  # not Linux: the pipe is left
+    with suppress(OSError, AttributeError):  # not Linux: the listening thread is left
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it ended before the line above
         os._exit(0)

@@ -126,6 +126,7 @@ def test_what_is_appended_after_everything_expired(pair: Pair, unique: str) -> N
             end = client.append(unique, _aged(60, 50)) + 2
             eventually(lambda end=end: client.start_offset(unique) == end, what="expired")
         client.append(unique, _aged(-30))
+        eventually(lambda: len(segment_names(broker, unique)) == 1, what="files renamed")
         return _state(broker, client, unique)
 
     assert pair.same(run)["segments"] == [f"{6:020}"]

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from broker.background.cleaner_child import ChildDied, CleanerChild, CleaningFailed
 from broker.background.cleaner_pipe import Clean, Fault
@@ -210,3 +213,35 @@ def test_a_process_whose_parent_is_gone_before_it_looks_does_nothing(tmp_path: P
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_ending_processes_leaves_the_files_of_threads_alone(tmp_path: Path) -> None:
+    """Two threads open, ask and close as the I/O pool does; no number may be closed under them."""
+    path = tmp_path / "file"
+    path.touch()
+    is_over = threading.Event()
+
+    def use_files() -> None:
+        while not is_over.is_set():
+            numbers = [os.open(path, os.O_RDONLY) for _ in range(8)]
+            for number in numbers:
+                os.close(number)
+
+    async def end_many() -> None:
+        for _ in range(100):
+            child = await CleanerChild.start(asyncio.to_thread, ("sleep",))
+            child.kill()
+            await child.ended()
+            starting = asyncio.create_task(CleanerChild.start(asyncio.to_thread, ("sleep",)))
+            await asyncio.sleep(0)
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        users = [pool.submit(use_files) for _ in range(2)]
+        try:
+            uvloop.run(end_many())
+        finally:
+            is_over.set()
+        for user in users:
+            user.result(DEADLINE_S)
