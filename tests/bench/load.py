@@ -6,6 +6,7 @@ process is pinned to one core and the broker to another, so that neither steals 
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 import socket
@@ -20,8 +21,9 @@ from tests.harness.broker import BrokerProcess
 MEBIBYTE = 1 << 20
 
 
+@functools.cache
 def cores() -> tuple[int, int] | None:
-    """Choose (load core, broker core); None on a machine with a single one."""
+    """Choose (load core, broker core), once, before this process keeps to its own; None where there is a single one."""
     usable = sorted(os.sched_getaffinity(0))
     return (usable[0], usable[-1]) if len(usable) > 1 else None
 
