@@ -179,8 +179,8 @@ class CleanerChild:
 def _spawn(command: Sequence[str], end: socket.socket) -> subprocess.Popen[bytes]:
     # An installed broker or one run from its sources: the child finds the same code.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments = [*command, str(os.getpid())]
-    return subprocess.Popen(arguments, stdin=end, stdout=end, env=environment)
+    arguments, number = [*command, str(os.getpid())], end.fileno()
+    return subprocess.Popen(arguments, stdin=number, stdout=number, env=environment)
 
 
 class _Receiver(asyncio.Protocol):
