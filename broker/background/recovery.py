@@ -1,9 +1,8 @@
 """Loading all logs at the start and closing them at the end, in threads; and saying how far it has come.
 
 `num.recovery.threads.per.data.dir` threads work on each directory, all directories at once. Storage cuts the work into
-pieces and takes the results back; here is only who runs them. The number is asked for when the work begins: a dynamic
-change is known at the end of a run, at the start only what the files and the command line say, since the metadata is
-read after the logs.
+pieces and takes the results back; here is only who runs them. A dynamic change of the number is in force the next time
+that logs are loaded or closed.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ class Recovery:
         logs: LogManager,
         pools: Pools,
         scheduler: Scheduler,
-        thread_count: Callable[[], int],
+        thread_count: int,
         monotonic_ns: Callable[[], int],
     ) -> None:
         self._logs = logs
         self._pools = pools
         self._scheduler = scheduler
-        self._thread_count = thread_count
+        self.thread_count = thread_count  # a directory; replaced by a change of the setting
         self._monotonic_ns = monotonic_ns
         self._started_ns = 0  # set by load
         self._ended_ns = 0  # set by load, 0 until then
@@ -74,7 +73,7 @@ class Recovery:
         self._logs.finish_loading()
 
     async def _load_dir(self, loading: DirLoading) -> None:
-        workers = [loading.add_worker() for _ in range(self._thread_count())]
+        workers = [loading.add_worker() for _ in range(self.thread_count)]
         path = loading.log_dir.path
         await self._pools.together(path, [partial(loading.work, one) for one in workers[: loading.log_count]])
         if loading.log_count and not loading.is_stopped:
@@ -93,7 +92,7 @@ class Recovery:
     async def close(self) -> None:
         """Close every log that is open, then leave checkpoints and markers. Never raises for a failed directory."""
         closing = self._logs.begin_closing()
-        count = self._thread_count()
+        count = self.thread_count
         await asyncio.gather(*(self._pools.together(one.log_dir.path, [one.work] * count) for one in closing))
         await self._pools.io(CLOSING_POOL, partial(self._logs.finish_closing, closing))
 

@@ -49,13 +49,12 @@ class Start:
         self.logs = LogManager(PosixFileSystem(), self.clock, SeededRng(1), [str(path) for path in paths])
         self.logs.open_dirs(1)
         self.scheduler = _Scheduler()
-        self.threads = threads
         self.pools = Pools()
         self.recovery = Recovery(
             self.logs,
             self.pools,
             self.scheduler,  # type: ignore[arg-type]
-            lambda: self.threads,
+            threads,
             self.clock.monotonic_ns,
         )
 
@@ -125,7 +124,7 @@ async def test_a_long_start_says_how_far_it_is(tmp_path: Path, caplog: pytest.Lo
     start.logs.close(clean=False)
 
 
-async def test_closing_asks_for_the_number_of_threads_anew_and_leaves_the_marker(
+async def test_closing_follows_a_changed_number_of_threads_and_leaves_the_marker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, count=4)
@@ -140,7 +139,7 @@ async def test_closing_asks_for_the_number_of_threads_anew_and_leaves_the_marker
         close(log)
 
     monkeypatch.setattr(PartitionLog, "close", meeting)
-    start.threads = 4
+    start.recovery.thread_count = 4
     await start.recovery.close()
     assert all(log.is_closed for log in logs)
     assert start.logs.dirs[0].is_online

@@ -36,7 +36,7 @@ class Rig:
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
         assert hosted.disk is not None
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
-        recovery = Recovery(hosted.logs, pools, scheduler, lambda: 1, lambda: 0)
+        recovery = Recovery(hosted.logs, pools, scheduler, 1, lambda: 0)
         self.cleaner = CleanerBed(hosted).cleaner
         watched = Watched(
             self.phase,
