@@ -43,7 +43,9 @@ def run(directory: Path, rounds: int) -> list[Result]:
             ours.append(_timed(lambda: _recover(log_dir, batch_count)))  # noqa: B023
             theirs.append(_timed(lambda: _bare_scan(path)))  # noqa: B023
         results += [
-            Result(f"recovery, {name}", "MB/s", [size / 1e6 / seconds for seconds in ours], ">= 1,000"),
+            Result(
+                f"recovery, {name}", "MB/s", [size / 1e6 / seconds for seconds in ours], ">= 1,000" if target else ""
+            ),
             Result("  batches", "1000/s", [batch_count / 1e3 / seconds for seconds in ours]),
             Result("  bare read and CRC", "MB/s", [size / 1e6 / seconds for seconds in theirs]),
             Result("  ratio", "%", [100 * bare / mine for mine, bare in zip(ours, theirs, strict=True)], target),
