@@ -9,7 +9,7 @@ from typing import Any
 from broker.background.cleaner_child import ChildDied, CleaningFailed
 from broker.background.cleaner_pipe import Clean, Failed
 from broker.background.cleaner_process import run_task
-from broker.background.compaction import Cleaner
+from broker.background.compaction import Cleaner, StartChild
 from broker.partition.partition import Partition
 from config.views import CleanerConfig, LogConfig
 from protocol.records.builder import build_batch
@@ -89,10 +89,10 @@ class StandIn:
 class CleanerBed:
     """A cleaner, its logs and what happened to it."""
 
-    def __init__(self, hosted: Hosted, config: CleanerConfig | None = None) -> None:
+    def __init__(self, hosted: Hosted, start_child: StartChild | None = None) -> None:
         self.hosted = hosted
         self.pools: Any = InlinePools()
-        self.config = config or CleanerConfig(dedupe_buffer_size=1 << 22, io_buffer_size=1 << 15)
+        self.config = CleanerConfig(dedupe_buffer_size=1 << 22, io_buffer_size=1 << 15)
         self.children: list[StandIn] = []
         self.is_held = False  # a task waits for `proceed`
         self.refusal: OSError | None = None  # no process can be started
@@ -105,7 +105,7 @@ class CleanerBed:
             hosted.clock,
             SeededRng(5),
             lambda: self.config,
-            self._start,
+            start_child or self._start,
             self._after_pass,
         )
 

@@ -12,6 +12,8 @@ import textwrap
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from broker.background.cleaner_child import ChildDied, CleanerChild, CleaningFai
 from broker.background.cleaner_pipe import Clean, Fault
 from broker.background.cleaner_process import NICENESS
 from storage.compaction.task import Progress
+from tests.harness.cleaning import COMPACT, CleanerBed
+from tests.harness.hosted import Hosted
 
 DEADLINE_S = 20
 
@@ -91,6 +95,23 @@ async def test_tasks_go_there_and_results_come_back_one_after_the_other(start: S
     child = await start("print('said by the job'); return task * 2")
     assert [await clean(child, task) for task in (2, "ab", b"x" * 1_000_000)] == [4, "abab", b"x" * 2_000_000]
     assert child.is_alive
+
+
+async def test_a_real_process_cleans_a_log_group_by_group(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    bed = CleanerBed(hosted, partial(CleanerChild.start, asyncio.to_thread))
+    partition = bed.create("t", segments=6, keys=20, config=replace(COMPACT, segment_bytes=8_000))
+    before = partition.log.segment_count
+    await bed.cleaner.look()
+    async with asyncio.timeout(DEADLINE_S):
+        while bed.cleaner.is_busy(partition.tp):
+            await bed.turns()
+    assert [record.offset for record in bed.records("t")] == list(range(1_180, 1_200))
+    assert bed.leftovers("t") == []
+    assert 1 < partition.log.segment_count < before
+    assert hosted.logs.cleaner_checkpoint(partition.tp) == 1_200
+    await bed.cleaner.close()
+    hosted.logs.close(clean=False)
 
 
 async def test_progress_is_told_and_what_is_finished_always(start: Start) -> None:
