@@ -28,13 +28,13 @@ from functools import partial
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.checkpoints.lines import TMP_SUFFIX
+from storage.compaction.swap import complete_swaps, remove_leftovers
 from storage.env.fs import DirEntry
 from storage.errors import CorruptIndex, CorruptRecord
 from storage.log.offsets import LogOffsets
 from storage.log.producer_rebuild import rebuild_producers, write_empty_snapshots
 from storage.log.split import split
 from storage.log.state import LogState
-from storage.log.swaps import complete_swaps, remove_leftovers
 from storage.log.transactions import aborted_txn, replay_batch
 from storage.log.truncation import truncate_fully
 from storage.producers.snapshot import remove_stray_snapshots, snapshots_among, take_snapshot

@@ -16,7 +16,7 @@ from storage.env.clock import SeededRng
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
 from tests.crash.test_log_crashes import StillClock
-from tests.sim.cleaning import clean, stored_batches, stored_records
+from tests.sim.cleaning import clean, run, stored_batches, stored_records, task_of
 from tests.sim.crash_fs import Crashed, CrashFS
 from tests.sim.logs import NOW, TP, append_marker, read_all
 
@@ -146,3 +146,45 @@ def test_every_crash_point_of_a_cleaning_leads_to_the_old_segments_or_the_new(tm
             after = str(tmp_path / "after")
             fs.aftermath(after, seed)
             check(after, expected, final, f"crash_at={crash_at} SEED={seed}")
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4])
+def test_a_crash_while_a_swap_is_being_completed_is_recovered_from(tmp_path, steps):
+    """The broker stopped within a swap, and its start is stopped at every call too."""
+    root = tmp_path / "root"
+    (root / "t-0").mkdir(parents=True)
+    fill(str(root))
+    posix = PosixFileSystem()
+    log = open_log(posix, str(root), clean=True)
+    expected = newest(log)
+    result = run(task_of(log, NOW), posix, StillClock())
+    swap = log.begin_swap(result.groups[1], result.cut_count)
+    for step in (swap.stage, swap.switch, swap.retire, swap.settle)[:steps]:
+        step()
+    for name in os.listdir(log.path):
+        if name.endswith(".cleaned") and not name.startswith(f"{result.groups[1].sources[0].base_offset:020d}"):
+            os.unlink(os.path.join(log.path, name))
+    log.fail()
+    saved = CrashFS(str(root))
+    undisturbed = tmp_path / "undisturbed"
+    saved.aftermath(str(undisturbed), 1)
+    fs = CrashFS(str(undisturbed))
+    log = open_log(fs, str(undisturbed), clean=False)
+    for _ in range(3):
+        clean(log, fs, StillClock())
+    final = read_all(log)
+    log.fail()
+    for crash_at in range(fs.calls):
+        attempt = tmp_path / "attempt"
+        saved.aftermath(str(attempt), 1)
+        crashing = CrashFS(str(attempt), crash_at=crash_at)
+        try:
+            open_log(crashing, str(attempt), clean=False)
+        except Crashed:
+            pass
+        else:
+            return
+        for seed in range(SEEDS_PER_CALL):
+            after = str(tmp_path / "after")
+            crashing.aftermath(after, seed)
+            check(after, expected, final, f"crash_at={crash_at} seed={seed}")
