@@ -12,6 +12,7 @@ import pytest
 from config.views import LogConfig
 from protocol.records.batch import check_crc, iter_batches
 from protocol.records.builder import build_batch
+from storage.compaction.task import CleaningResult
 from storage.env.clock import SeededRng
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
@@ -97,7 +98,16 @@ def newest(log: PartitionLog) -> dict[bytes, tuple[int, bytes | None]]:
 
 def check(root: str, expected, final: bytes, context: str) -> None:
     fs = PosixFileSystem()
-    log = open_log(fs, root, clean=False)
+    log = check_content(root, expected, context)
+    for _ in range(3):
+        clean(log, fs, StillClock())
+    assert newest(log) == expected, context
+    assert stored_records(read_all(log)) == stored_records(final), context
+    log.fail()
+
+
+def check_content(root: str, expected, context: str) -> PartitionLog:
+    log = open_log(PosixFileSystem(), root, clean=False)
     data = read_all(log)
     last = -1
     for position, header in iter_batches(data):
@@ -108,11 +118,7 @@ def check(root: str, expected, final: bytes, context: str) -> None:
     assert (log.log_start_offset, log.log_end_offset) == (0, LOG_END), context
     leftovers = [name for name in os.listdir(log.path) if name.endswith((".cleaned", ".swap", ".deleted"))]
     assert not leftovers, context
-    for _ in range(3):
-        clean(log, fs, StillClock())
-    assert newest(log) == expected, context
-    assert stored_records(read_all(log)) == stored_records(final), context
-    log.fail()
+    return log
 
 
 def test_every_crash_point_of_a_cleaning_leads_to_the_old_segments_or_the_new(tmp_path):
@@ -188,3 +194,39 @@ def test_a_crash_while_a_swap_is_being_completed_is_recovered_from(tmp_path, ste
             after = str(tmp_path / "after")
             crashing.aftermath(after, seed)
             check(after, expected, final, f"crash_at={crash_at} seed={seed}")
+
+
+def test_a_group_of_several_new_segments_is_installed_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    monkeypatch.setattr("storage.compaction.output.MAX_LOG_BYTES", 400)
+    root = tmp_path / "root"
+    (root / "t-0").mkdir(parents=True)
+    fill(str(root))
+    saved = CrashFS(str(root))
+    attempt = str(tmp_path / "attempt")
+
+    def begin(crash_at: int | None) -> tuple[CrashFS, PartitionLog, CleaningResult]:
+        """Write the first group."""
+        saved.aftermath(attempt, 1)
+        fs = CrashFS(attempt, crash_at=crash_at)
+        log = open_log(fs, attempt, clean=True)
+        result = run(task_of(log, NOW)._replace(segment_bytes=1500), fs, StillClock())
+        (group, *_) = result.groups
+        assert not {one.base_offset for one in group.segments[1:]} & {one.base_offset for one in group.sources}
+        for later in result.groups[1:]:
+            log.begin_swap(later, result.cut_count).abandon()
+        return fs, log, result._replace(groups=(group,))
+
+    fs, log, result = begin(None)
+    expected = newest(log)
+    before = fs.calls
+    assert log.install_cleaned(result)
+    assert fs.calls - before > 20
+    log.fail()
+    for crash_at in range(before, fs.calls):
+        crashing, log, result = begin(crash_at)
+        with pytest.raises(Crashed):
+            log.install_cleaned(result)
+        for seed in range(SEEDS_PER_CALL):
+            after = str(tmp_path / "after")
+            crashing.aftermath(after, seed)
+            check_content(after, expected, f"crash_at={crash_at} seed={seed}")
