@@ -193,7 +193,6 @@ class Broker:
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
-        self._loaded_image: ClusterImage  # what the metadata log held when it was opened
         self._fetch: FetchApi
         self._coordinator: GroupCoordinator | None = None
         self._exporter: Exporter | None = None
@@ -342,9 +341,8 @@ class Broker:
         self._listeners.stop_accepting()
 
     async def _load_logs(self) -> None:
-        image = self._loaded_image
+        image = self._image()
         config_of = cache(lambda topic: self._live.log_config(topic, image))
-        self._recovery.thread_count = log_manager_config(self._live.resolver(image)).recovery_threads_per_data_dir
         await self._recovery.load(lambda tp: config_of(tp.topic))
         if not any(self._logs.online_dirs()):
             raise NoUsableDir("no log directory is left: each has failed while its logs were loaded")
@@ -386,12 +384,13 @@ class Broker:
             self._on_metadata_disk,
             TaskOwner("controller", self._on_lost_metadata),
         )
-        self._loaded_image = self._controller.load()
+        self._controller.load()
+        self._apply_broker_configs(self._resolver_now())
         directory.note_loaded(METADATA_LOG)
 
     async def _start_controller(self) -> None:
         path = os.path.join(self._metadata_dir.path, str(METADATA_PARTITION))
-        ensure_not_lost(self._fs, path, self._loaded_image, has_logs=bool(self._logs.logs))
+        ensure_not_lost(self._fs, path, self._image(), has_logs=bool(self._logs.logs))
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._follow_broker_configs)
         self._controller.subscribe(self._cleaner.publish)
@@ -545,10 +544,12 @@ class Broker:
     def _follow_broker_configs(self, delta: Delta, image: ClusterImage) -> None:
         """Hand dynamic settings to the rooms that keep a copy; logs are told by the partitions."""
         if any(kind == BROKER_RESOURCE for kind, _ in delta.changed_configs):
-            resolver = self._live.resolver(image)
-            self._listeners.limit(connection_limits(resolver))
-            self._logs.set_producer_id_expiration_ms(resolver.get("producer.id.expiration.ms"))
-            self._recovery.thread_count = log_manager_config(resolver).recovery_threads_per_data_dir
+            self._apply_broker_configs(self._live.resolver(image))
+
+    def _apply_broker_configs(self, resolver: Resolver) -> None:
+        self._listeners.limit(connection_limits(resolver))
+        self._logs.set_producer_id_expiration_ms(resolver.get("producer.id.expiration.ms"))
+        self._recovery.thread_count = log_manager_config(resolver).recovery_threads_per_data_dir
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)

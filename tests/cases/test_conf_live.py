@@ -18,7 +18,7 @@ from tests.harness import batches
 from tests.harness.admin import BROKER, DELETE, SET, TOPIC, change_configs, described
 from tests.harness.broker import BrokerProcess
 from tests.harness.disk import folder
-from tests.harness.raw import RawClient, eventually
+from tests.harness.raw import ConnectionClosed, RawClient, eventually
 
 MESSAGE_TOO_LARGE = 10
 CODEC_MASK, GZIP = 0x07, 1
@@ -132,3 +132,35 @@ def test_stored_values_that_nobody_can_read_are_ignored_with_a_warning(broker_fa
         repaired = [("flush.messages", SET, "2"), ("once.was.a.key", DELETE, None)]
         assert change_configs(client, "t", repaired).error_code == 0
         assert described(client, "t", "flush.messages")["flush.messages"][0] == "2"
+
+
+def test_a_limit_on_connections_changes_without_a_restart_and_outlives_one(broker_factory) -> None:
+    broker = broker_factory()
+
+    def is_served() -> bool:
+        try:
+            with RawClient(address(broker)) as one:
+                one.versions()
+        except (OSError, ConnectionClosed):
+            return False
+        return True
+
+    with RawClient(address(broker)) as client:
+        assert is_served()
+        assert change_configs(client, "1", [("max.connections", SET, "1")], kind=BROKER).error_code == 0
+        eventually(lambda: not is_served(), what="the limit")
+    broker.restart()
+
+    def lifts_the_limit() -> bool:
+        """Hold the only connection; the broker may not have seen yet that the one before is closed."""
+        try:
+            with RawClient(address(broker)) as client:
+                client.versions()
+                assert not is_served()
+                return change_configs(client, "1", [("max.connections", DELETE, None)], kind=BROKER).error_code == 0
+        except ConnectionClosed:
+            return False
+
+    eventually(lifts_the_limit, what="the only connection")
+    with RawClient(address(broker)):
+        eventually(is_served, what="the limit to go")

@@ -141,13 +141,14 @@ class Controller:
         self._publishers.subscribe(publisher, prepare)
 
     def load(self) -> ClusterImage:
-        """Replay the log and return what it says; nothing is written, and `image` stays empty until the start.
+        """Replay the log and return what it says; nothing is written, and nobody is told before the start.
 
         Raises: MetadataError when the log cannot be used, StorageError. Blocking: disk.
         """
         self._pending_image, self._has_unfinished = self._log.load()
         check_metadata_version(self._pending_image.features)
-        return self._pending_image
+        self.image = self._pending_image
+        return self.image
 
     async def start(self, registration: Registration) -> ClusterImage:
         """Begin an epoch, register this broker and lead every partition in a new leader epoch; after `load`.
