@@ -3,9 +3,12 @@ import shutil
 
 import pytest
 
+from config.views import LogConfig
+from storage.env.posix import PosixFile, PosixFileSystem
 from storage.errors import InconsistentTopicId, OutOfOrderSequence
+from storage.log.partition_log import PartitionLog
 from storage.stats import StorageStats
-from tests.sim.logs import NOW, append, append_marker, batch, file_names, offsets_of, read_all
+from tests.sim.logs import NOW, TP, append, append_marker, batch, file_names, offsets_of, read_all
 
 SIZE = len(batch())
 SMALL = {"segment_bytes": 10 * SIZE, "index_interval_bytes": 2 * SIZE}
@@ -63,6 +66,60 @@ def test_a_clean_start_reads_no_batches_unless_asked_to(open_log):
     assert stats.recovered_segments == 1
     open_log(clean=False, recovery_point=25, stats=stats, **SMALL)
     assert stats.recovered_segments == 3
+
+
+class CountedReads(PosixFileSystem):
+    """Counts the bytes read of each `.log`."""
+
+    def __init__(self) -> None:
+        self.read_bytes: dict[int, int] = {}
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
+        file = super().open(path, create=create, writable=writable)
+        return CountedFile(self, os.dup(file.fd), path) if path.endswith(".log") else file
+
+
+class CountedFile(PosixFile):
+    def __init__(self, owner: CountedReads, fd: int, path: str) -> None:
+        super().__init__(fd, path)
+        self._counts = owner.read_bytes
+        self._base = int(os.path.basename(path)[:20])
+        self._counts.setdefault(self._base, 0)
+
+    def read_at(self, size: int, position: int) -> bytes:
+        data = super().read_at(size, position)
+        self._counts[self._base] += len(data)
+        return data
+
+    def read_into(self, buffer: memoryview, position: int) -> int:
+        got = super().read_into(buffer, position)
+        self._counts[self._base] += got
+        return got
+
+
+@pytest.mark.parametrize(
+    ("clean", "validate", "recovery_point", "expected"),
+    [
+        (True, False, 0, {30: 1}),  # what follows the last index entry, for the log end
+        (True, True, 0, {30: 5}),  # the active segment
+        (False, False, 25, {20: 10, 30: 5}),  # from the recovery point on
+        (False, True, 0, {0: 10, 10: 10, 20: 10, 30: 5}),
+    ],
+)
+def test_a_start_reads_only_what_it_must(clock, rng, tmp_path, open_log, clean, validate, recovery_point, expected):
+    log = filled(open_log)
+    if clean:
+        log.close()
+    else:
+        crash(log)
+    fs = CountedReads()
+    config = LogConfig(validate_on_open=validate, **SMALL)
+    again = PartitionLog.open(fs, clock, rng, log.path, TP, config, clean=clean, recovery_point=recovery_point)
+    assert again.log_end_offset == 35
+    # Besides the scan, the batches from the last index entry on are looked at, four here, to find the log end.
+    assert fs.read_bytes.keys() == expected.keys()
+    for base, batches in expected.items():
+        assert (batches - 1) * SIZE < fs.read_bytes[base] <= (batches + 4) * SIZE
 
 
 @pytest.mark.parametrize("recovery_point", [0, 35])
