@@ -97,8 +97,18 @@ def flush(fs, log: PartitionLog, root: str, promise: Promise) -> None:
     write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
 
 
+def flush_sealed(fs, log: PartitionLog, root: str, promise: Promise) -> None:
+    """Flush what was rolled and leave the active segment alone, as a broker does after each roll."""
+    plan = log.flush_plan(below=log.active_base_offset)
+    if plan is not None:
+        plan.run()
+        log.flushed(plan)
+    promise.flushed = log.recovery_point
+    write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
+
+
 def life(fs, root: str, promise: Promise, config: LogConfig, *, writes_later: bool) -> None:
-    """Open, append over several segments, flush twice on the way, change epochs, close, open again, append."""
+    """Open, append over several segments, flush on the way, change epochs, close, open again, append."""
     log = open_log(fs, root, config=config)
     if writes_later:
         log.defer_writes()
@@ -112,6 +122,8 @@ def life(fs, root: str, promise: Promise, config: LogConfig, *, writes_later: bo
         write_some(log)
     flush(fs, log, root, promise)
     put(log, promise, 4)
+    flush_sealed(fs, log, root, promise)
+    put(log, promise, 1)
     log.close()
     promise.flushed = promise.appended
     write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})

@@ -59,19 +59,21 @@ class Gated:
             self.hosted.manager, self.hosted.image, Leaders(self.hosted.image), self.pools, frozenset()
         )
 
-    def send(self, *topics: str, size: int = 20, acks: int = -1, index: int = 0) -> asyncio.Task[list[tuple[int, int]]]:
-        """Begin a produce of one record to each topic; it gives (error code, base offset) of each."""
-        return asyncio.get_running_loop().create_task(self._send(topics, size, acks, index))
+    def send(
+        self, *topics: str, size: int = 20, acks: int = -1, batch: bytes | None = None
+    ) -> asyncio.Task[list[tuple[int, int]]]:
+        """Begin a produce of one batch to each topic; it gives (error code, base offset) of each."""
+        batch = build_batch([(b"k", b"v" * size)], timestamp=NOW_MS) if batch is None else batch
+        return asyncio.get_running_loop().create_task(self._send(topics, batch, acks))
 
-    async def _send(self, topics: tuple[str, ...], size: int, acks: int, index: int) -> list[tuple[int, int]]:
-        batch = build_batch([(b"k", b"v" * size)], timestamp=NOW_MS)
+    async def _send(self, topics: tuple[str, ...], batch: bytes, acks: int) -> list[tuple[int, int]]:
         request = ProduceRequest(
             acks=acks,
             timeout_ms=100,
             transactional_id=None,
             topic_data=[
                 TopicProduceData(
-                    name=name, partition_data=[PartitionProduceData(index=index, records=memoryview(bytearray(batch)))]
+                    name=name, partition_data=[PartitionProduceData(index=0, records=memoryview(bytearray(batch)))]
                 )
                 for name in topics
             ],

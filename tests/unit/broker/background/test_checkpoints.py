@@ -62,6 +62,19 @@ async def test_the_recovery_point_written_is_what_was_flushed(rig: Rig, tmp_path
     assert lines(directory, "recovery-point-offset-checkpoint") == ["0", "1", "t 0 1"]
 
 
+async def test_the_recovery_point_is_written_soon_after_a_roll(rig: Rig) -> None:
+    partition = rig.hosted.create("t", config=LogConfig(segment_bytes=100))
+    path = Path(partition.log.path).parent / "recovery-point-offset-checkpoint"
+    assert rig.hosted.disk is not None
+    partition.append(batch())
+    await rig.checkpoints.after_rolls()
+    assert not path.exists()
+    partition.append(batch())
+    await rig.hosted.disk.flushes.close()
+    await rig.checkpoints.after_rolls()
+    assert path.read_text().splitlines() == ["0", "1", "t 0 1"]
+
+
 async def test_only_log_starts_that_names_do_not_tell_are_written(rig: Rig) -> None:
     partition = rig.hosted.create("t")
     for _ in range(3):

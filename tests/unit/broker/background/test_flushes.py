@@ -109,6 +109,17 @@ async def test_the_partitions_of_a_request_are_flushed_at_once_and_answered_toge
     assert await sent == [(0, 0), (0, 0), (0, 0)]
 
 
+async def test_a_repetition_is_answered_when_the_first_copy_is_durable(gated: Gated) -> None:
+    partition = gated.hosted.create("t", config=ON_APPEND)
+    numbered = build_batch([(b"k", b"v")], timestamp=NOW_MS, producer_id=5, producer_epoch=0, base_sequence=0)
+    both = [gated.send("t", batch=numbered) for _ in range(2)]
+    await settled()
+    assert not any(one.done() for one in both)
+    gated.pools.let_through()
+    assert [await one for one in both] == [[(0, 0)], [(0, 0)]]
+    assert partition.log.log_end_offset == 1
+
+
 async def test_a_coordinators_append_returns_when_the_high_watermark_has_passed_it(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=ON_APPEND)
     log = InternalLog("t", gated.hosted.manager)
