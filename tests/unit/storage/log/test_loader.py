@@ -102,7 +102,7 @@ class CountedFile(PosixFile):
     [
         (True, False, 0, {30: 1}),  # what follows the last index entry, for the log end
         (True, True, 0, {30: 5}),  # the active segment
-        (False, False, 25, {20: 10, 30: 5}),  # from the recovery point on
+        (False, False, 25, {10: 1, 20: 10, 30: 5}),  # from the recovery point on, and the end of what is before it
         (False, True, 0, {0: 10, 10: 10, 20: 10, 30: 5}),
     ],
 )
