@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 SHORTEST_PAUSE_MS = 100
 """Between two looks that find nothing, whatever the backoff is."""
 HAS_CHANGED = "the log has changed"
-LOOKS_PER_TURN = 100
+LOOKS_PER_TURN = 50
 """Logs that are looked at before the loop gets its turn: about a millisecond."""
 
 StartChild = Callable[[], Awaitable[Child]]
