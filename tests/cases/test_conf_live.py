@@ -134,7 +134,9 @@ def test_stored_values_that_nobody_can_read_are_ignored_with_a_warning(broker_fa
         assert described(client, "t", "flush.messages")["flush.messages"][0] == "2"
 
 
-def test_a_limit_on_connections_changes_without_a_restart_and_outlives_one(broker_factory) -> None:
+def test_a_limit_on_connections_changes_without_a_restart_and_outlives_one(broker_factory, is_reference: bool) -> None:
+    if is_reference:
+        pytest.skip("the reference counts connections to itself and cannot stop under this limit")
     broker = broker_factory()
 
     def is_served() -> bool:
