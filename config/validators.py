@@ -3,8 +3,6 @@
 Source: the validators nested in org.apache.kafka.common.config.ConfigDef.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

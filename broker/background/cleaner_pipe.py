@@ -7,8 +7,6 @@ pickled by this program.
     child → broker   Progressed(...) now and then, then Cleaned(result) or Failed(...) once for each Clean
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from enum import Enum

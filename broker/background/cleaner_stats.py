@@ -1,7 +1,5 @@
 """What the cleaner counts, in plain numbers that the exporter reads at a scrape."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -130,8 +130,7 @@ class MetadataDraft:
             last_timestamp_ms=timestamp_ms,
             features_epoch=self._features_epoch,
         )
-        return image, replace(
-            delta,
+        return image, delta._replace(
             changed_configs=frozenset(self._configs),
             brokers_changed=self._brokers is not None,
             features_changed=self._features is not None,
@@ -342,16 +341,16 @@ class MetadataDraft:
     def _registration_change(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
         broker = self._known_broker(record.broker_id, record.broker_epoch, offset)
         if record.fenced:
-            broker = replace(broker, fenced=record.fenced > 0)
+            broker = broker._replace(fenced=record.fenced > 0)
         if record.in_controlled_shutdown:
-            broker = replace(broker, in_controlled_shutdown=True)
+            broker = broker._replace(in_controlled_shutdown=True)
         if record.log_dirs:
-            broker = replace(broker, log_dirs=tuple(record.log_dirs))
+            broker = broker._replace(log_dirs=tuple(record.log_dirs))
         self._editable_brokers()[record.broker_id] = broker
 
     def _set_fenced(self, broker_id: int, epoch: int, offset: int, *, fenced: bool) -> None:
         broker = self._known_broker(broker_id, epoch, offset)
-        self._editable_brokers()[broker_id] = replace(broker, fenced=fenced)
+        self._editable_brokers()[broker_id] = broker._replace(fenced=fenced)
 
     def _known_broker(self, broker_id: int, epoch: int, offset: int) -> BrokerImage:
         broker = self._editable_brokers().get(broker_id)

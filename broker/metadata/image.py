@@ -7,8 +7,6 @@ holds an image must not write to them.
 Source: the image/* classes of Kafka's metadata module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -42,8 +40,7 @@ class PartitionImage(NamedTuple):
     leader_recovery_state: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     """One topic; the partition number is the position in `partitions`."""
 
     name: str
@@ -68,8 +65,7 @@ class FeatureRange(NamedTuple):
     max_level: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     """One registered broker. The epoch is the offset of its registration record."""
 
     broker_id: int
@@ -138,8 +134,7 @@ class PartitionDelta(NamedTuple):
         return TopicPartition(self.topic.name, self.partition)
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """What differs between two images. Deletions come first: a name may go and come again in one delta."""
 
     deleted_topics: tuple[TopicImage, ...] = ()

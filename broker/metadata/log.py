@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.features import (
@@ -72,8 +72,7 @@ SNAPSHOT_HEADER_BYTES = 64 * 1024
 """Holds the first batch of a snapshot, the quorum's voters included."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """This node as a member of the quorum."""
 
     node_id: int

@@ -7,7 +7,7 @@ written, so that an epoch number is never used twice. Source: FileQuorumStateSto
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.metadata.errors import CorruptMetadata
 from protocol.uuids import ZERO_UUID, format_uuid
@@ -17,8 +17,7 @@ from storage.segment.names import QUORUM_STATE
 DATA_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(NamedTuple):
     """The last epoch this node knows of, and its leader (-1 when unknown)."""
 
     leader_id: int

@@ -6,8 +6,8 @@ Labels are bounded: API names, listeners and the topics hosted here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -18,8 +18,7 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """One row."""
 
     name: str

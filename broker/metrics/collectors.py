@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -17,16 +17,14 @@ Sample = tuple[tuple[str, ...], float]
 """Label values and the number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where the samples of one row come from, asked at every scrape."""
 
     metric: Metric
     samples: Callable[[], Iterable[Sample]]
 
 
-@dataclass(frozen=True, slots=True)
-class HistogramSource:
+class HistogramSource(NamedTuple):
     """Where a row of one histogram without labels comes from."""
 
     metric: Metric

@@ -7,7 +7,7 @@ in place of `node.id` and no directory id; both are read, version 1 is written.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from protocol.uuids import format_uuid, parse_uuid
 from storage.checkpoints.lines import replace_file
@@ -16,8 +16,7 @@ from storage.errors import CorruptCheckpoint
 from storage.segment.names import META_PROPERTIES
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """The identity of one log dir; the directory id is None in files of older brokers."""
 
     cluster_id: str

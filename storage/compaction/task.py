@@ -1,7 +1,5 @@
 """What goes into a cleaning and what comes out of it: plain values that travel to a child process and back."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from storage.types import TopicPartition

@@ -1,7 +1,7 @@
 """Past the page cache: blocks reserved ahead of the data, and what O_DIRECT asks of memory and positions.
 
-`os` knows neither fallocate with flags nor statx: both are reached through ctypes, here and nowhere else. Where the C
-library lacks one, that is answered like a kernel without it.
+`os` knows neither fallocate with flags nor statx: both are reached through ctypes. Where the C library lacks one, that
+is answered like a kernel without it. A broker without preallocated logs never loads this: see posix.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import mmap
 import os
 import sys
 
-WRITE_STEP_BYTES = 1 << 20  # one direct write: long enough for a disk's full speed, short enough to keep a few around
-_SPARE_BUFFERS = 4  # as many as an I/O pool has threads
+from storage.env.aligned import WRITE_STEP_BYTES
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
 _AT_EMPTY_PATH = 0x1000
@@ -57,24 +56,3 @@ def direct_block_bytes(fd: int) -> int | None:
     if not known & _STATX_DIOALIGN or not memory_bytes or not block_bytes:
         return None
     return block_bytes if mmap.PAGESIZE % memory_bytes == WRITE_STEP_BYTES % block_bytes == 0 else None
-
-
-class AlignedBuffers:
-    """Page-aligned memory for direct writes, lent to one writer at a time; any thread may ask."""
-
-    __slots__ = ("_spare",)
-
-    def __init__(self) -> None:
-        self._spare: list[memoryview] = []  # append and pop are atomic
-
-    def take(self) -> memoryview:
-        """Lend WRITE_STEP_BYTES of memory."""
-        try:
-            return self._spare.pop()
-        except IndexError:
-            return memoryview(mmap.mmap(-1, WRITE_STEP_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-
-    def give_back(self, memory: memoryview) -> None:
-        """Take memory back; more than a few are given to the system instead."""
-        if len(self._spare) < _SPARE_BUFFERS:
-            self._spare.append(memory)

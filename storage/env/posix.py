@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from os import pread, preadv, pwrite, pwritev
 
-from storage.env.direct import AlignedBuffers, direct_block_bytes, reserve_blocks
+from storage.env.aligned import AlignedBuffers
 from storage.env.fs import Buffer, DirEntry
 from storage.env.page_cache import drop
 
@@ -79,6 +79,8 @@ class PosixFile:
 
     def reserve(self, size: int) -> None:
         """Reserve disk blocks up to `size` without changing the length."""
+        from storage.env.direct import reserve_blocks  # ctypes, which only preallocated logs pay for
+
         reserve_blocks(self.fd, size)
 
     def size(self) -> int:
@@ -193,6 +195,8 @@ class PosixFileSystem:
 
     def open_direct(self, path: str) -> PosixDirectFile | None:
         """Open an existing file past the page cache; None where the file system does not tell how."""
+        from storage.env.direct import direct_block_bytes  # ctypes, which only preallocated logs pay for
+
         try:
             fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
         except OSError as error:

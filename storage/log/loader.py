@@ -22,8 +22,8 @@ from __future__ import annotations
 import logging
 import os.path
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
@@ -62,8 +62,7 @@ MAX_EPOCH = (1 << 31) - 1
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadParameters:
+class LoadParameters(NamedTuple):
     """What the directory's checkpoints say about a log."""
 
     recovery_point: int = 0

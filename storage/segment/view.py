@@ -1,7 +1,5 @@
 """A segment as it was at one moment, for reads beside its owner: names, sizes and what was known of its timestamps."""
 
-from __future__ import annotations
-
 import os.path
 from typing import NamedTuple
 

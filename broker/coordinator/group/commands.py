@@ -3,8 +3,6 @@
 The API layer translates every request version into these values, so the state machine knows one form only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -6,10 +6,8 @@ registration record. Other brokers that a taken-over log still shows alive are f
 Source: ClusterControlManager.registerBroker, BrokerHeartbeatManager.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.metadata.controller.features import SUPPORTED_FEATURES
 from broker.metadata.image import BrokerImage, ClusterImage, EndpointImage
@@ -25,8 +23,7 @@ FENCE, UNFENCE = 1, -1
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(NamedTuple):
     """What a broker says about itself when it starts."""
 
     broker_id: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
 from broker.metadata.errors import (
@@ -33,8 +34,7 @@ class NewPartitions:
     assignments: tuple[tuple[int, ...], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitionsResult:
+class CreatePartitionsResult(NamedTuple):
     """One topic of an extension."""
 
     name: str

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -78,8 +78,7 @@ class _Step(NamedTuple):
     answered: asyncio.Future[None]
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRules:
+class SnapshotRules(NamedTuple):
     """When a new snapshot is due, and when old ones go."""
 
     max_bytes: int

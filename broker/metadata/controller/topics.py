@@ -6,11 +6,9 @@ then configs, then assignment or counts, then placement.
 Source: ReplicationControlManager.createTopics/deleteTopics, ControllerApis.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.metadata.controller.configs import checked_configs, topic_config_records
 from broker.metadata.controller.partitions import partition_record
@@ -65,8 +63,7 @@ INTERNAL_TOPIC_CONFIGS: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic to create; -1 asks for the broker's default."""
 
     name: str
@@ -77,8 +74,7 @@ class NewTopic:
     configs: tuple[tuple[str, str | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopicResult:
+class CreateTopicResult(NamedTuple):
     """One topic of a creation: the topic as it begins, or why not."""
 
     name: str
@@ -87,16 +83,14 @@ class CreateTopicResult:
     error: MetadataError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicToDelete:
+class TopicToDelete(NamedTuple):
     """One entry of a deletion: a name, or an id (the other one is None or zero)."""
 
     name: str | None
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopicResult:
+class DeleteTopicResult(NamedTuple):
     """One entry of a deletion: what was removed, or why not."""
 
     name: str | None
@@ -104,8 +98,7 @@ class DeleteTopicResult:
     error: MetadataError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRules:
+class TopicRules(NamedTuple):
     """What the broker's configuration says about new topics."""
 
     broker: BrokerConfig

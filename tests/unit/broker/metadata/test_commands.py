@@ -70,7 +70,7 @@ def image_with(*topics: NewTopic, log_dirs: tuple[bytes, ...] = (DIR,)) -> Clust
     draft = MetadataDraft(ClusterImage("cluster"))
     endpoint = EndpointImage("PLAINTEXT", "127.0.0.1", 9092, 0)
     registration = Registration(1, bytes(16), (endpoint,), None, log_dirs)
-    draft.replay(broker_record(replace(register(registration, 0), fenced=False)), 0)
+    draft.replay(broker_record(register(registration, 0)._replace(fenced=False)), 0)
     image, _ = draft.finish(end_offset=1, epoch=1, timestamp_ms=0)
     return after(image, plan_create_topics(image, topics, RULES, ids()).records)
 
@@ -275,8 +275,8 @@ def test_blocks_of_producer_ids_follow_each_other() -> None:
 
 def test_only_this_broker_stays_alive() -> None:
     image = image_with()
-    other = replace(image.brokers[1], broker_id=2, epoch=9)
-    image = replace(image, brokers={1: replace(image.brokers[1], fenced=True), 2: other})
+    other = image.brokers[1]._replace(broker_id=2, epoch=9)
+    image = replace(image, brokers={1: image.brokers[1]._replace(fenced=True), 2: other})
     assert [(r.broker_id, r.fenced) for r in plan_liveness(image, 1)] == [(1, -1), (2, 1)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -374,7 +373,7 @@ async def test_an_epoch_number_is_never_used_twice(node: Node) -> None:
 async def test_a_new_controller_address_is_told_to_the_quorum(node: Node) -> None:
     controller = await node.start()
     await controller.close()
-    node.voter = replace(node.voter, port=19_093)
+    node.voter = node.voter._replace(port=19_093)
     controller = await node.start()
     await controller.close()
     assert record_names(node).count("VotersRecord") == 2
@@ -386,7 +385,7 @@ async def test_a_new_controller_address_is_told_to_the_quorum(node: Node) -> Non
 async def test_a_directory_of_another_quorum_is_refused(node: Node) -> None:
     controller = await node.start()
     await controller.close()
-    node.voter = replace(node.voter, node_id=5)
+    node.voter = node.voter._replace(node_id=5)
     with pytest.raises(ForeignQuorum, match="nodes \\[1\\]"):
         await node.start()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +114,10 @@ async def test_a_bound_in_bytes_keeps_as_many_snapshots_as_fit(node: Node) -> No
     await work(controller, 20)
     files = controller._log.snapshot_files()
     total = controller._log.size_bytes + sum(one.size_bytes for one in files)
-    controller._snapshots = replace(node.snapshots, retention=MetadataRetention(total, -1))
+    controller._snapshots = node.snapshots._replace(retention=MetadataRetention(total, -1))
     await housekeep(controller)
     assert controller._log.snapshot_files() == files
-    controller._snapshots = replace(node.snapshots, retention=MetadataRetention(total - 1, -1))
+    controller._snapshots = node.snapshots._replace(retention=MetadataRetention(total - 1, -1))
     await housekeep(controller)
     assert controller._log.snapshot_files() == files[1:]
     await controller.close()

@@ -4,7 +4,8 @@ import os
 import pytest
 
 from storage.env import posix
-from storage.env.direct import WRITE_STEP_BYTES, AlignedBuffers, direct_block_bytes, reserve_blocks
+from storage.env.aligned import WRITE_STEP_BYTES, AlignedBuffers
+from storage.env.direct import direct_block_bytes, reserve_blocks
 from storage.env.posix import PosixFileSystem
 
 SHM = "/dev/shm"
