@@ -24,9 +24,10 @@ def changed_list(row: ConfigKey, stored: str | None, operation: Operation, text:
     """Return a list's text after elements were appended or subtracted; empty elements do not count."""
     before = row.default if stored is None else parse_value(row.name, row.type, stored)
     elements = [element for element in before or () if element]
-    named = [element for element in parse_value(row.name, row.type, text) if element]
+    named = dict.fromkeys(element for element in parse_value(row.name, row.type, text) if element)
     if operation is Operation.APPEND:
-        elements += [element for element in dict.fromkeys(named) if element not in elements]
+        present = set(elements)
+        elements += [element for element in named if element not in present]
     else:
         elements = [element for element in elements if element not in named]
     return format_value(tuple(elements)) or ""

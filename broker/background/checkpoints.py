@@ -50,6 +50,7 @@ class Checkpoints:
         self._flushes = flushes
         self.save_log_starts = Coalesced(self._save_log_starts)
         self._save_recovery_points = Coalesced(self._write_recovery_points)
+        self.purge = Coalesced(self._purge)
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
@@ -108,8 +109,11 @@ class Checkpoints:
         if not self._config.flush_start_offset_checkpoint_interval_ms:
             await self.save_log_starts()
 
-    async def purge(self) -> None:
-        """Unlink the files of deleted logs and of removed segments whose delay has passed."""
+    async def _purge(self) -> None:
+        """Make deletions durable, and unlink the files of deleted logs and removed segments whose delay has passed.
+
+        One at a time: the next one begins with what this one has left.
+        """
         due_ms = self._logs.next_purge_ms()
         now_ms = self._clock.now_ms()
         if due_ms is not None and due_ms <= now_ms:

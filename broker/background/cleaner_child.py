@@ -1,7 +1,8 @@
 """The broker's half of a cleaner process: start it, give it a task, hear of its progress, kill it.
 
-The process is started from the loop's own thread, for two reasons: the kernel ends it when the *thread* that started
-it ends, and `vfork` as subprocess does it holds the loop for less than a millisecond, whatever the broker's size.
+The process is started in a thread of a pool, since `vfork` as subprocess does it holds its caller up until the child
+has had a processor and read its program: little on an idle machine, hundreds of milliseconds on a busy one. The kernel
+ends the process when the *thread* that started it ends, so those of the pool live until the broker stops.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from broker.background.cleaner_pipe import (
@@ -30,7 +32,7 @@ from broker.background.cleaner_pipe import (
 COMMAND = (sys.executable, "-P", "-m", "broker.background.cleaner_process")
 
 Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a blocking call in a thread."""
+"""Runs a blocking call in a thread that lives on after it."""
 
 
 class ChildDied(Exception):
@@ -88,15 +90,13 @@ class CleanerChild:
 
     @classmethod
     async def start(cls, blocking: Blocking, command: Sequence[str] = COMMAND) -> CleanerChild:
-        """Start a process. Raises: OSError. Blocking: a vfork."""
+        """Start a process. Raises: OSError."""
         ours, theirs = socket.socketpair()
         try:
-            process = _spawn(command, theirs)
+            process = await blocking(partial(_spawn, command, theirs))
         except BaseException:
-            ours.close()
+            ours.close()  # a process that was started nevertheless ends with that
             raise
-        finally:
-            theirs.close()
         child = cls(process, blocking)
         loop = asyncio.get_running_loop()
         try:
@@ -177,10 +177,12 @@ class CleanerChild:
 
 
 def _spawn(command: Sequence[str], end: socket.socket) -> subprocess.Popen[bytes]:
+    """Start the child with its end of the socket, which is closed here: nobody else knows when it is no longer used."""
     # An installed broker or one run from its sources: the child finds the same code.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    arguments, number = [*command, str(os.getpid())], end.fileno()
-    return subprocess.Popen(arguments, stdin=number, stdout=number, env=environment)
+    with end:
+        number = end.fileno()
+        return subprocess.Popen([*command, str(os.getpid())], stdin=number, stdout=number, env=environment)
 
 
 class _Receiver(asyncio.Protocol):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import NamedTuple
 
 from broker.background.syncs import Syncs
 from broker.metrics.instruments import Histogram
@@ -32,6 +33,13 @@ class _Work:
         self.waiting: list[asyncio.Future[None]] = []  # told when the next flush has ended, well or not
 
 
+class _Timer(NamedTuple):
+    """The timer of a log, and the setting it was armed under: under another one it would come at a wrong time."""
+
+    handle: asyncio.TimerHandle
+    flush_ms: int
+
+
 class Flushes:
     """Flushes the logs of all partitions."""
 
@@ -41,7 +49,7 @@ class Flushes:
         self._on_synced = on_synced
         self._tasks = TaskOwner("flushes")
         self._work: dict[Partition, _Work] = {}
-        self._timers: dict[Partition, asyncio.TimerHandle] = {}
+        self._timers: dict[Partition, _Timer] = {}
         self._has_sealed = False  # sealed segments were flushed since take_sealed
         self.seconds = Histogram()
 
@@ -64,18 +72,25 @@ class Flushes:
 
     def ask_in_time(self, partition: Partition) -> None:
         """Arm the timer of flush.ms, unless it is armed, a flush is on its way, or nothing is unflushed."""
-        if partition in self._timers or partition in self._work:
+        armed = self._timers.get(partition)
+        if armed is not None:
+            if armed.flush_ms == partition.log.config.flush_ms:
+                return
+            armed.handle.cancel()
+            del self._timers[partition]
+        if partition in self._work:
             return
         delay_ms = partition.log.ms_until_flush(self._now_ms())
         if delay_ms is not None:
             loop = asyncio.get_running_loop()
-            self._timers[partition] = loop.call_later(delay_ms / 1000, self._on_timer, partition)
+            handle = loop.call_later(delay_ms / 1000, self._on_timer, partition)
+            self._timers[partition] = _Timer(handle, partition.log.config.flush_ms)
 
     def _on_timer(self, partition: Partition) -> None:
         del self._timers[partition]
         self._flush_if_due(partition)
         if not partition.log.is_closed:
-            self.ask_in_time(partition)  # where another flush came first, or the setting has changed
+            self.ask_in_time(partition)  # where another flush came first
 
     def flush_due(self, partitions: Iterable[Partition]) -> None:
         """Flush the logs for which flush.ms has passed."""
@@ -95,7 +110,7 @@ class Flushes:
     async def close(self) -> None:
         """Arm no more timers and wait for what runs."""
         for timer in self._timers.values():
-            timer.cancel()
+            timer.handle.cancel()
         self._timers.clear()
         await self._tasks.join()
 

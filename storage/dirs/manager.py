@@ -59,6 +59,7 @@ class LogManager:
         "_fs",
         "_pending_deletes",
         "_producer_id_expiration_ms",
+        "_renamed_in",
         "_rivals",
         "_rng",
         "deletions",
@@ -99,6 +100,7 @@ class LogManager:
         # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
         self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
         self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
+        self._renamed_in: set[LogDir] = set()  # where the names of logs have changed since the last sync
 
     def set_producer_id_expiration_ms(self, expiration_ms: int) -> None:
         """Replace the idle time after which producers are forgotten, in all logs and those to come."""
@@ -357,7 +359,8 @@ class LogManager:
     def delete(self, tp: TopicPartition, *, delay_ms: int = 0) -> None:
         """Stop serving a log: rename its directory now, unlink the files after the delay.
 
-        Readers with pinned regions go on. Raises: StorageFailure. Blocking: one rename.
+        The new name is durable after the next `purge_deleted`; if the machine dies before, the next start finds a log
+        that is nobody's. Readers with pinned regions go on. Raises: StorageFailure. Blocking: one rename.
         """
         self._set_aside(tp, DELETE_DIR_SUFFIX, delay_ms)
 
@@ -380,20 +383,31 @@ class LogManager:
         target = os.path.join(log_dir.path, suffixed_dir(tp, self._rng.random_bytes(16).hex(), marker))
         try:
             self._fs.rename(log.path, target)
-            self._fs.sync_dir(log_dir.path)
         except OSError as error:
             failure = as_failure(error, log.path)
             self.fail_dir(log_dir, failure)
             raise failure from error
+        self._renamed_in.add(log_dir)
         log.move_to_directory(target)
         return target
 
-    def purge_deleted(self, now_ms: int) -> int:
-        """Unlink the deleted logs that are due; return how many.
+    def _sync_renamed(self) -> None:
+        """Make the names of deleted and stray logs durable: one sync a directory, however many they are."""
+        while self._renamed_in:
+            log_dir = self._renamed_in.pop()
+            if log_dir.is_online:
+                try:
+                    self._fs.sync_dir(log_dir.path)
+                except OSError as error:
+                    raise as_failure(error, log_dir.path) from error
 
-        Raises: StorageFailure, after the others were tried. Blocking: disk; any thread.
+    def purge_deleted(self, now_ms: int) -> int:
+        """Make deletions durable, then unlink the deleted logs that are due; return how many.
+
+        Raises: StorageFailure, after the others were tried. Blocking: disk; any thread, one at a time.
         """
         due = [item for item in list(self._pending_deletes) if item[0] <= now_ms]
+        self._sync_renamed()  # first: else a crash might bring back half a log
         first_failure: StorageFailure | None = None
         for item in due:
             _, log_dir, path = item
@@ -408,7 +422,9 @@ class LogManager:
         return len(due)
 
     def next_purge_ms(self) -> int | None:
-        """Return when the next deleted log is due."""
+        """Return when `purge_deleted` has something to do next: at once when a deletion is not durable yet."""
+        if self._renamed_in:
+            return 0
         return min((due for due, _, _ in self._pending_deletes), default=None)
 
     def take_due_deletions(self, now_ms: int) -> list[tuple[LogDir, Callable[[], None]]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -95,6 +96,22 @@ async def test_refused_resources(ask: Ask, api: ConfigsApi, kind: int, name: str
     result = await describe(ask, api, kind, name)
     assert (result.error_code, result.configs) == (code, [])
     assert result.error_message
+
+
+async def test_others_get_their_turn_between_the_resources_of_a_request(ask: Ask, api: ConfigsApi) -> None:
+    turns = []
+
+    async def other() -> None:
+        for turn in range(9):
+            turns.append(turn)
+            await asyncio.sleep(0)
+
+    task = asyncio.get_running_loop().create_task(other())
+    resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name="t", configuration_keys=None)] * 9
+    answer = await ask(api, DescribeConfigsRequest(resources=resources), 4)
+    assert len(answer.results) == 9
+    assert len(turns) >= 8
+    await task
 
 
 async def test_the_text_about_a_foreign_broker_is_the_references(ask: Ask, api: ConfigsApi) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from broker.runtime.pools import Pools
 from config.views import LogConfig, LogManagerConfig
 from protocol.records.builder import build_batch
 from storage.dirs.log_dir import LogDir
+from storage.dirs.manager import LogManager
+from storage.env.posix import PosixFileSystem
 from storage.errors import StorageFailure
 from storage.log.flush import FlushPlan
 from tests.harness.hosted import NOW_MS, Hosted
@@ -133,6 +137,68 @@ async def test_deleted_files_are_unlinked_when_their_time_has_come(rig: Rig) -> 
     rig.hosted.clock.wall_ms += LogConfig().file_delete_delay_ms
     await rig.checkpoints.purge()
     assert not [entry for entry in directory.iterdir() if entry.name.endswith("-delete")]
+
+
+async def test_a_deletion_syncs_nothing_on_the_loop_and_is_durable_with_the_next_purge(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hosted.create("t", partitions=6)
+    synced: list[tuple[str, bool]] = []
+    loop_thread = threading.get_ident()
+    sync_dir = PosixFileSystem.sync_dir
+
+    def watched(fs: PosixFileSystem, path: str) -> None:
+        synced.append((path, threading.get_ident() == loop_thread))
+        sync_dir(fs, path)
+
+    monkeypatch.setattr(PosixFileSystem, "sync_dir", watched)
+    rig.hosted.delete("t")
+    assert synced == []
+    await rig.checkpoints.purge()
+    assert sorted(synced) == [(log_dir.path, False) for log_dir in rig.hosted.logs.dirs]
+    await rig.checkpoints.purge()
+    assert len(synced) == 2
+
+
+async def test_what_is_due_is_not_unlinked_before_its_name_is_durable(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hosted.inherited = LogConfig(file_delete_delay_ms=0)
+    partition = rig.hosted.create("t")
+    directory = Path(partition.log.path).parent
+
+    def refuse(fs: PosixFileSystem, path: str) -> None:
+        raise OSError(5, "I/O error")
+
+    monkeypatch.setattr(PosixFileSystem, "sync_dir", refuse)
+    rig.hosted.delete("t")
+    await rig.checkpoints.purge()
+    assert rig.hosted.lost_dirs == [str(directory)]
+    (deleted,) = [entry for entry in directory.iterdir() if entry.name.endswith("-delete")]
+    assert list(deleted.glob("*.log"))
+
+
+async def test_purges_that_are_asked_for_at_once_do_not_get_into_each_others_way(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hosted.inherited = LogConfig(file_delete_delay_ms=0)
+    rig.hosted.create("t", partitions=8)
+    rig.hosted.delete("t")
+    running, most = 0, 0
+    purge_deleted = LogManager.purge_deleted
+
+    def watched(logs: LogManager, now_ms: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        count = purge_deleted(logs, now_ms)
+        running -= 1
+        return count
+
+    monkeypatch.setattr(LogManager, "purge_deleted", watched)
+    await asyncio.gather(*(rig.checkpoints.purge() for _ in range(8)), rig.checkpoints.after_maintenance())
+    assert most == 1
+    assert rig.hosted.logs.next_purge_ms() is None
 
 
 async def test_idle_producers_are_forgotten(rig: Rig) -> None:

@@ -40,7 +40,7 @@ from broker.background.cleaner_child import CleanerChild
 from broker.background.cleaner_pipe import Clean
 
 async def run():
-    child = await CleanerChild.start(None, (sys.executable, sys.argv[1]))
+    child = await CleanerChild.start(asyncio.to_thread, (sys.executable, sys.argv[1]))
     print(child.pid, flush=True)
     await child.clean(Clean(sys.argv[2], float("inf")), lambda progress: print("works", flush=True))
 
@@ -234,6 +234,22 @@ def test_a_process_whose_parent_is_gone_before_it_looks_does_nothing(tmp_path: P
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+async def test_a_process_is_not_started_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    popen = subprocess.Popen
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        threads.append(threading.get_ident())
+        return popen(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", watched)
+    child = await CleanerChild.start(asyncio.to_thread, ("sleep",))
+    child.kill()
+    await child.ended()
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
 
 
 def test_ending_processes_leaves_the_files_of_threads_alone(tmp_path: Path) -> None:

@@ -210,6 +210,21 @@ async def test_flush_ms_makes_no_producer_wait_and_flushes_once_for_all_that_cam
     assert gated.disk.flushes._timers
 
 
+@pytest.mark.parametrize("first_ms, then_ms", [(600_000, 0), (2**62, 0), (600_000, 2**63 - 1), (0, 600_000)])
+async def test_a_change_of_flush_ms_holds_for_what_is_unflushed_already(
+    gated: Gated, first_ms: int, then_ms: int
+) -> None:
+    partition = gated.hosted.create("t", config=LogConfig(flush_ms=first_ms))
+    await gated.send("t")
+    gated.hosted.configure("t", LogConfig(flush_ms=then_ms))
+    await settled()
+    assert len(gated.pools.waiting) == (then_ms == 0)
+    gated.pools.open()
+    await settled()
+    assert partition.log.recovery_point == (then_ms == 0)
+    assert len(gated.disk.flushes._timers) == (then_ms == 600_000)
+
+
 async def test_the_flush_scheduler_takes_only_what_is_due_and_unflushed(gated: Gated) -> None:
     flushes, clock = gated.disk.flushes, gated.hosted.clock
     late = gated.hosted.create("late", config=LogConfig(flush_ms=1000))
