@@ -74,7 +74,7 @@ class Checkpoints:
     async def flush(self) -> None:
         """Make every log durable, then write how far."""
         for partition in tuple(self._partitions):
-            if partition.log.has_unflushed_data and not partition.log.is_closed:
+            if partition.log.durability.has_unflushed_data and not partition.log.is_closed:
                 await self._flushes.flush(partition)
         await self._save_recovery_points()
 

@@ -56,7 +56,7 @@ class CleaningPass:
         """Tell whether the log has lost sources in another way than through this pass: then they could not be read."""
         replaced = {source for group in self.installed for source in group.sources}
         left = tuple(source for source in self.task.sources if source not in replaced)
-        return self.log.begin_swap(CleanedGroup(left, ()), self.task.cut_count) is None
+        return self.log.cleaning.begin_swap(CleanedGroup(left, ()), self.task.cut_count) is None
 
     def say_started(self) -> None:
         """Log what is about to be done."""

@@ -260,7 +260,7 @@ class Cleaner:
 
     def _measure(self, log: PartitionLog, now_ms: int) -> Dirtiness | None:
         try:
-            return log.dirtiness(self._logs.cleaner_checkpoint(log.tp), now_ms)
+            return log.cleaning.dirtiness(self._logs.cleaner_checkpoint(log.tp), now_ms)
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
         except StorageError as failure:
@@ -268,7 +268,7 @@ class Cleaner:
         return None
 
     def _begin(self, log: PartitionLog, found: Dirtiness, config: CleanerConfig) -> None:
-        task = log.cleaning_task(found, now_ms=self._clock.now_ms(), cleaner=config)
+        task = log.cleaning.task(found, now_ms=self._clock.now_ms(), cleaner=config)
         if task is None:
             return
         running = CleaningPass(log, task, found, self._clock.monotonic_ns())
@@ -385,7 +385,7 @@ class Cleaner:
         """
         log = running.log
         on_disk = partial(self._pools.io, os.path.dirname(log.path))
-        swap = log.begin_swap(group, running.task.cut_count)
+        swap = log.cleaning.begin_swap(group, running.task.cut_count)
         if swap is None:
             return False
         await on_disk(swap.stage)
@@ -473,7 +473,7 @@ class Cleaner:
         if log.is_closed:
             return
         try:
-            await self._pools.io(os.path.dirname(log.path), log.remove_cleaned)
+            await self._pools.io(os.path.dirname(log.path), log.cleaning.remove_cleaned)
         except StorageFailure as failure:
             if not log.is_closed:
                 self._partitions.fail_dir_of(failure)

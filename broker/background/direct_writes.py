@@ -31,11 +31,11 @@ class DirectWrites:
     async def _run(self, partition: Partition) -> None:
         log = partition.log
         try:
-            while (plan := log.write_plan()) is not None:
+            while (plan := log.direct_writes.plan()) is not None:
                 if not await self._syncs.run(partition, plan, self.seconds):
-                    log.write_failed(plan)
+                    log.direct_writes.failed(plan)
                     return
-                log.written(plan)
+                log.direct_writes.written(plan)
                 partition.written()
         except Exception as failure:  # a background job's border: nobody may wait for a write that will not come
             partition.leave(failure)

@@ -80,7 +80,7 @@ class Flushes:
             del self._timers[partition]
         if partition in self._work:
             return
-        delay_ms = partition.log.ms_until_flush(self._now_ms())
+        delay_ms = partition.log.durability.ms_until_flush(self._now_ms())
         if delay_ms is not None:
             loop = asyncio.get_running_loop()
             handle = loop.call_later(delay_ms / 1000, self._on_timer, partition)
@@ -99,7 +99,7 @@ class Flushes:
 
     def _flush_if_due(self, partition: Partition) -> None:
         log = partition.log
-        if not log.is_closed and log.ms_until_flush(self._now_ms()) == 0:
+        if not log.is_closed and log.durability.ms_until_flush(self._now_ms()) == 0:
             self.ask(partition, log.log_end_offset)
 
     def take_sealed(self) -> bool:
@@ -142,7 +142,7 @@ class Flushes:
         if log.is_closed:
             return
         try:
-            plan = log.flush_plan(below)
+            plan = log.durability.flush_plan(below)
         except StorageFailure as failure:
             partition.fail(failure)
             return
@@ -151,9 +151,9 @@ class Flushes:
             return
         partition.flush_planned(plan.target_offset)
         if await self._syncs.run(partition, plan, self.seconds):
-            log.flushed(plan)
+            log.durability.flushed(plan)
             self._has_sealed |= plan.has_sealed
             partition.flushed(plan.target_offset)
             self._on_synced()
         else:
-            log.flush_failed(plan)
+            log.durability.flush_failed(plan)

@@ -48,7 +48,7 @@ class Writeback:
             partition.close_gate()
             return
         try:
-            plan = partition.log.writeback_plan()
+            plan = partition.log.durability.writeback_plan()
         except StorageFailure as failure:
             partition.fail(failure)
             return
@@ -59,7 +59,7 @@ class Writeback:
     async def _run(self, partition: Partition, plan: WritebackPlan) -> None:
         try:
             if await self._syncs.run(partition, plan, self.seconds):
-                partition.log.written_back(plan)
+                partition.log.durability.written_back(plan)
                 self._on_synced()
             else:
                 plan.release()

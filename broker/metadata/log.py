@@ -180,17 +180,17 @@ class ClusterLog:
 
     def flush_plan(self) -> FlushPlan | None:
         """Return the sync that makes everything appended so far durable, or None when nothing is due."""
-        return self._log.flush_plan()
+        return self._log.durability.flush_plan()
 
     def committed(self, plan: FlushPlan | None, end_offset: int) -> None:
         """Note that everything below `end_offset` is on disk after `plan` ran."""
         if plan is not None:
-            self._log.flushed(plan)
+            self._log.durability.flushed(plan)
         self._log.advance_high_watermark(end_offset)
 
     def commit_failed(self, plan: FlushPlan) -> None:
         """Give back a plan whose run failed."""
-        self._log.flush_failed(plan)
+        self._log.durability.flush_failed(plan)
 
     def snapshot(self, image: ClusterImage) -> None:
         """Write a snapshot of a committed image. Touches no log state: may run in a thread. Blocking: cpu, disk."""

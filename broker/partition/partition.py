@@ -118,8 +118,8 @@ class Partition:
         self.waiters: set[Waiter] = set()
         self.appended_bytes = 0
         self.appended_records = 0
-        log.defer_writes()
-        log.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
+        log.direct_writes.defer()
+        log.durability.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
         self._settle()
         disk_work.flush_in_time(self)
 
@@ -159,7 +159,7 @@ class Partition:
         config = self.log.config
         is_flushed_by_count = config.flush_on_append or config.flush_messages < LONG_MAX
         is_holding = self._due_flush is not None and self._due_flush.is_holding
-        is_written_later = config.preallocate or self.log.has_unwritten
+        is_written_later = config.preallocate or self.log.direct_writes.has_unwritten
         is_free = not is_flushed_by_count and not is_holding and not is_written_later
         self.is_immediate = is_free and self._backlog is None
         self._follows_end = is_free and self._is_alone and config.flush_ms == LONG_MAX
@@ -253,9 +253,9 @@ class Partition:
 
     def _after_append(self, base_offset: int, end_offset: int) -> None:
         log = self.log
-        if log.has_unwritten:
+        if log.direct_writes.has_unwritten:
             self._hold_unwritten(base_offset, end_offset)
-        if log.is_flush_due(max(log.recovery_point, self._planned_offset)):
+        if log.durability.is_flush_due(max(log.recovery_point, self._planned_offset)):
             if self._due_flush is None:
                 self._due_flush = HeldRecords()
             self._due_flush.hold(base_offset, end_offset)
@@ -269,7 +269,7 @@ class Partition:
         if self._unwritten is None:
             self._unwritten = HeldRecords()
         self._unwritten.hold(base_offset, end_offset)
-        if self.log.unwritten_bytes > MAX_UNWRITTEN_BYTES:
+        if self.log.direct_writes.unwritten_bytes > MAX_UNWRITTEN_BYTES:
             self.close_gate()
         self._disk_work.write(self)
 
@@ -305,8 +305,8 @@ class Partition:
         """Note that the log has written some of what was in memory: it becomes visible."""
         log = self.log
         if self._unwritten is not None:
-            self._unwritten.let_go(log.written_end_offset)
-        if log.unwritten_bytes <= MAX_UNWRITTEN_BYTES:
+            self._unwritten.let_go(log.direct_writes.written_end_offset)
+        if log.direct_writes.unwritten_bytes <= MAX_UNWRITTEN_BYTES:
             self.open_gate()
         self._settle()
         self._advance()
@@ -322,7 +322,7 @@ class Partition:
             await self._backlog.wait()
 
     def _on_rolled(self) -> None:
-        self._disk_work.flush(self, self.log.active_base_offset)
+        self._disk_work.flush(self, self.log.durability.sealed_end_offset)
 
     def _on_window_full(self) -> None:
         self._disk_work.write_back(self)

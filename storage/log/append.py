@@ -29,7 +29,7 @@ from protocol.records.batch import (
 from protocol.records.control import EndTxnMarker
 from protocol.records.errors import CorruptBatch, InvalidBatch
 from storage.env.fs import Buffer
-from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, RecordListTooLarge, StorageFailure
+from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, LogClosed, RecordListTooLarge, StorageFailure
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
 from storage.log.validator import ValidatedBatch, validate
@@ -120,6 +120,8 @@ class LogAppender:
         Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; a roll creates files.
         """
         state = self._state
+        if state.is_closed:
+            raise LogClosed(str(state.tp))
         config = state.config
         now_ms = state.clock.now_ms()
         if validated is None:
@@ -187,6 +189,7 @@ class LogAppender:
         RecordListTooLarge, StorageFailure; the log is then unchanged.
         """
         state = self._state
+        state.ensure_open()
         data = bytearray(records)
         headers = self._check_set(data, leader_epoch, origin)
         if not headers:

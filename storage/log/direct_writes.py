@@ -79,12 +79,6 @@ def written_end(state: LogState) -> int:
     return queue.written_end_offset if queue.files else state.offsets.log_end_offset
 
 
-def unwritten_bytes(state: LogState) -> int:
-    """Return how many bytes are in memory only."""
-    tails = (file.tail for file in state.write_queue.files)
-    return sum(tail.cache.end - tail.written for tail in tails if tail is not None)
-
-
 def write_now(state: LogState) -> None:
     """Write what waits, here and now. Raises: StorageFailure, also while a write is running. Blocking: disk."""
     while state.write_queue.files:
@@ -97,3 +91,45 @@ def write_now(state: LogState) -> None:
             plan.release()
             raise
         note_written(state, plan)
+
+
+class DirectWrites:
+    """What those ask of a log who write it past the page cache beside its owner."""
+
+    __slots__ = ("_queue", "_state")
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        self._queue = state.write_queue
+
+    def defer(self) -> None:
+        """From now on appends past the page cache wait in memory, above the high watermark, for the owner's plans."""
+        self._queue.is_deferred = True
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Tell whether appends wait for a write."""
+        return bool(self._queue.files)
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that wait in memory for a write."""
+        tails = (file.tail for file in self._queue.files)
+        return sum(tail.cache.end - tail.written for tail in tails if tail is not None)
+
+    @property
+    def written_end_offset(self) -> int:
+        """Exclusive bound of what the files hold."""
+        return written_end(self._state)
+
+    def plan(self) -> LogWrite | None:
+        """Return the next write, for any thread; None when nothing waits, or while one runs."""
+        return None if self._state.is_closed else plan_write(self._state)
+
+    def written(self, plan: LogWrite) -> None:
+        """Note a write that ran well: what it covers may be read from now on."""
+        note_written(self._state, plan)
+
+    def failed(self, plan: LogWrite) -> None:
+        """Give back a write that failed; the log cannot go on."""
+        plan.release()

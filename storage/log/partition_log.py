@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
 
-from config.views import CleanerConfig, LogConfig
+from config.views import LogConfig
 from protocol.records.batch import LOG_OVERHEAD
-from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.errors import CorruptBatch
 from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
-from storage.compaction.plan import Dirtiness, dirtiness, task_for
-from storage.compaction.swap import Swap, install, remove_cleaned
-from storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
+from storage.compaction.cleaning import LogCleaning
 from storage.env.clock import Clock, Rng
 from storage.env.fs import Buffer, FileSystem
 from storage.errors import (
@@ -24,22 +21,15 @@ from storage.errors import (
     CorruptIndex,
     CorruptRecord,
     InconsistentTopicId,
-    LogClosed,
     OffsetOutOfRange,
     StorageFailure,
 )
 from storage.log.append import AppendResult, LogAppender, roll
 from storage.log.deletions import Deletions
-from storage.log.direct_writes import LogWrite, note_written, plan_write, unwritten_bytes, write_now, written_end
-from storage.log.flush import (
-    FlushPlan,
-    flush_now,
-    is_flush_due,
-    ms_until_flush,
-    note_flush_failed,
-    note_flushed,
-    plan_flush,
-)
+from storage.log.direct_writes import DirectWrites, write_now
+from storage.log.durability import Durability
+from storage.log.flush import flush_now
+from storage.log.guard import guarded
 from storage.log.loader import LoadParameters, load
 from storage.log.page_budget import PageCacheBudget
 from storage.log.reader import FetchSlice, LogReader
@@ -48,7 +38,6 @@ from storage.log.state import LogState
 from storage.log.time_search import TimeSearch, TimestampOffset, plan_first, plan_largest
 from storage.log.truncation import advance_log_start, truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
-from storage.log.writeback import WritebackPlan, note_written_back, plan_writeback
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
@@ -61,13 +50,22 @@ logger = logging.getLogger(__name__)
 
 _RAFT = AppendOrigin.RAFT
 _REPLICATION = AppendOrigin.REPLICATION
-_T = TypeVar("_T")
 
 
 class PartitionLog:
     """Append, read, look up, truncate, flush and close one log."""
 
-    __slots__ = ("_appender", "_is_closed", "_offsets", "_reader", "_state", "_write_queue", "tp")
+    __slots__ = (
+        "_appender",
+        "_offsets",
+        "_reader",
+        "_state",
+        "_write_queue",
+        "cleaning",
+        "direct_writes",
+        "durability",
+        "tp",
+    )
 
     def __init__(self, state: LogState) -> None:
         self.tp = state.tp
@@ -76,7 +74,9 @@ class PartitionLog:
         self._write_queue = state.write_queue
         self._appender = LogAppender(state)
         self._reader = LogReader(state)
-        self._is_closed = False  # set once by close, delete or fail
+        self.durability = Durability(state)
+        self.direct_writes = DirectWrites(state)
+        self.cleaning = LogCleaning(state)
 
     @classmethod
     def open(
@@ -210,17 +210,7 @@ class PartitionLog:
     @property
     def is_closed(self) -> bool:
         """Tell whether the log was closed, deleted or given up."""
-        return self._is_closed
-
-    @property
-    def has_unflushed_data(self) -> bool:
-        """Tell whether a flush would have something to do."""
-        return self._offsets.recovery_point < self._offsets.log_end_offset or self._state.has_new_names
-
-    @property
-    def last_flush_ms(self) -> int:
-        """Wall-clock time of the last flush, or of opening."""
-        return self._state.last_flush_ms
+        return self._state.is_closed
 
     # --- append and read ---
 
@@ -239,8 +229,6 @@ class PartitionLog:
 
         Raises: storage.errors; the log is then unchanged. Blocking: cpu, page cache; a roll creates files.
         """
-        if self._is_closed:
-            raise LogClosed(str(self.tp))
         if origin is _REPLICATION or (origin is _RAFT and _first_batch_size(records) != len(records)):
             return self._appender.append_set(records, leader_epoch=leader_epoch, origin=origin)
         return self._appender.append(
@@ -263,8 +251,6 @@ class PartitionLog:
 
     def read(self, start_offset: int, *, max_bytes: int, bound: int, min_one_batch: bool) -> FetchSlice:
         """Locate whole batches from start_offset below `bound`; see LogReader.read. Whoever takes it releases it."""
-        if self._is_closed:
-            raise LogClosed(str(self.tp))
         try:
             return self._reader.read(start_offset, max_bytes=max_bytes, bound=bound, min_one_batch=min_one_batch)
         except OSError as error:
@@ -274,7 +260,7 @@ class PartitionLog:
 
     def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
         """Return (producer id, first offset) of aborted transactions that touch [start_offset, upper_bound)."""
-        return self._guarded(lambda: self._reader.aborted_transactions(start_offset, upper_bound))
+        return guarded(self._state, lambda: self._reader.aborted_transactions(start_offset, upper_bound))
 
     def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
         """Return the first record at or after a time, below `bound`, here and now. Blocking: disk, cpu."""
@@ -288,17 +274,17 @@ class PartitionLog:
 
     def time_search(self, timestamp: int, *, bound: int) -> TimeSearch | None:
         """Plan offset_for_timestamp for another thread; None when there is surely nothing. Raises: LogClosed."""
-        self._ensure_open()
+        self._state.ensure_open()
         return plan_first(self._state, timestamp, bound)
 
     def largest_timestamp_search(self, bound: int) -> TimeSearch | None:
         """Plan offset_of_max_timestamp for another thread; None when there is surely nothing. Raises: LogClosed."""
-        self._ensure_open()
+        self._state.ensure_open()
         return plan_largest(self._state, bound)
 
     def holds(self, search: TimeSearch) -> bool:
         """Tell whether what a search came to counts: the log was not closed, cut or cleaned under it."""
-        return not self._is_closed and search.still_holds(self._state)
+        return not self._state.is_closed and search.still_holds(self._state)
 
     # --- leader epochs ---
 
@@ -346,9 +332,9 @@ class PartitionLog:
         A removal may not be all: whoever gets one renames its files (in any thread), calls `removed`, and asks again.
         Raises: StorageFailure, CorruptRecord. Blocking: ends of index files; a roll when everything goes.
         """
-        if self._is_closed:
+        if self._state.is_closed:
             return None
-        return self._guarded(lambda: retain(self._state, now_ms))
+        return guarded(self._state, lambda: retain(self._state, now_ms))
 
     @property
     def deletions(self) -> Deletions:
@@ -362,133 +348,19 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> bool:
         """Cut the log back to `offset`; tell whether batches were removed. Blocking: disk."""
         self._reader.forget_positions()
-        return self._guarded(lambda: truncate_to(self._state, offset))
+        return guarded(self._state, lambda: truncate_to(self._state, offset))
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Remove everything and begin at `offset`. Blocking: disk."""
         self._reader.forget_positions()
-        self._guarded(lambda: truncate_fully(self._state, offset, log_start_offset))
+        guarded(self._state, lambda: truncate_fully(self._state, offset, log_start_offset))
 
     def roll(self) -> None:
         """Seal the active segment and start a new one at the log end; nothing happens to an empty one."""
         if self._state.segments.active.log.size:
-            self._guarded(lambda: roll(self._state, self._offsets.log_end_offset))
+            guarded(self._state, lambda: roll(self._state, self._offsets.log_end_offset))
 
-    # --- compaction ---
-
-    def dirtiness(self, checkpoint: int | None, now_ms: int) -> Dirtiness:
-        """Measure what a cleaning would find, given the offset up to which the log is clean; see plan.dirtiness."""
-        return self._guarded(lambda: dirtiness(self._state, checkpoint, now_ms))
-
-    def cleaning_task(self, one: Dirtiness, *, now_ms: int, cleaner: CleanerConfig) -> CleaningTask | None:
-        """Write down what a cleaning needs to know, None when there is nothing to clean."""
-        return None if self._is_closed else task_for(self._state, one, now_ms=now_ms, cleaner=cleaner)
-
-    def begin_swap(self, group: CleanedGroup, cut_count: int) -> Swap | None:
-        """Begin to install a cleaned group, None when its sources are no longer in the log; the steps are in Swap.
-
-        `cut_count` is that of the task. Without a swap the caller removes the files of the group (remove_cleaned).
-        """
-        swap = Swap(self._state, group, cut_count)
-        return swap if not self._is_closed and swap.is_valid() else None
-
-    def remove_cleaned(self) -> None:
-        """Remove what a pass that was cancelled, failed or came too late has written. Blocking: disk; any thread."""
-        self._guarded(lambda: remove_cleaned(self._state.fs, self._state.path))
-
-    def install_cleaned(self, result: CleaningResult) -> bool:
-        """Install every group of a finished pass here and now; tell whether all of them still fitted.
-
-        Raises: StorageFailure. Blocking: disk.
-        """
-        if self._is_closed:
-            return False
-        return all([install(self._state, group, result.cut_count) for group in result.groups])
-
-    # --- writes beside the owner (preallocated logs) ---
-
-    def defer_writes(self) -> None:
-        """From now on appends past the page cache wait in memory, above the high watermark, for the owner's plans."""
-        self._write_queue.is_deferred = True
-
-    @property
-    def has_unwritten(self) -> bool:
-        """Tell whether appends wait for a write."""
-        return bool(self._write_queue.files)
-
-    @property
-    def unwritten_bytes(self) -> int:
-        """Bytes that wait in memory for a write."""
-        return unwritten_bytes(self._state)
-
-    @property
-    def written_end_offset(self) -> int:
-        """Exclusive bound of what the files hold."""
-        return written_end(self._state)
-
-    def write_plan(self) -> LogWrite | None:
-        """Return the next write, for any thread; None when nothing waits, or while one runs."""
-        return None if self._is_closed else plan_write(self._state)
-
-    def written(self, plan: LogWrite) -> None:
-        """Note a write that ran well: what it covers may be read from now on."""
-        note_written(self._state, plan)
-
-    def write_failed(self, plan: LogWrite) -> None:
-        """Give back a write that failed; the log cannot go on."""
-        plan.release()
-
-    # --- durability and end of life ---
-
-    def watch(self, *, on_rolled: Callable[[], None], on_window_full: Callable[[], None]) -> None:
-        """Say whom an append tells that it sealed a segment, which now waits for a flush, or has filled a window.
-
-        An append tells of a full window again and again until `writeback_plan` has begun the next one.
-        """
-        self._state.on_rolled = on_rolled
-        self._state.on_window_full = on_window_full
-
-    @property
-    def active_base_offset(self) -> int:
-        """Everything below lies in sealed segments."""
-        return self._state.segments.active.base_offset
-
-    def is_flush_due(self, flushed_offset: int) -> bool:
-        """Decide whether the newest append has to be durable before it is answered; below the argument all are."""
-        return is_flush_due(self._state.config, self._offsets.log_end_offset - flushed_offset)
-
-    def ms_until_flush(self, now_ms: int) -> int | None:
-        """Return after what time flush.ms asks for a flush, 0 for now; None when it does not."""
-        return ms_until_flush(self._state, now_ms)
-
-    def flush_plan(self, below: int | None = None) -> FlushPlan | None:
-        """Return what must be synced to make everything appended so far durable, None when nothing is dirty.
-
-        With `below`, sealed segments are enough where they hold everything below it.
-        """
-        return plan_flush(self._state, below)
-
-    def flushed(self, plan: FlushPlan) -> None:
-        """Note a plan that ran well: the recovery point moves. A log that was closed meanwhile only takes back pins."""
-        if self._is_closed:
-            plan.release()
-        else:
-            note_flushed(self._state, plan)
-
-    def flush_failed(self, plan: FlushPlan) -> None:
-        """Give back a plan whose run failed."""
-        note_flush_failed(self._state, plan)
-
-    def writeback_plan(self) -> WritebackPlan | None:
-        """Return the sync that a full window asks for and begin the next window; None when it is not full."""
-        return plan_writeback(self._state)
-
-    def written_back(self, plan: WritebackPlan) -> None:
-        """Note a write-back that ran well; nothing but its pin is left of it when the log was closed meanwhile."""
-        if self._is_closed:
-            plan.release()
-        else:
-            note_written_back(self._state, plan)
+    # --- end of life ---
 
     def flush(self) -> None:
         """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""
@@ -499,11 +371,11 @@ class PartitionLog:
 
         Raises: StorageFailure, and then the directory must not be marked as cleanly shut down. Blocking: disk.
         """
-        if self._is_closed:
+        if self._state.is_closed:
             return
-        self._is_closed = True
+        self._state.is_closed = True
         try:
-            self._guarded(self._close)
+            guarded(self._state, self._close)
         finally:
             self._release_files()
 
@@ -523,14 +395,14 @@ class PartitionLog:
 
     def fail(self) -> None:
         """Let go of the files of a log whose directory is no longer trusted; nothing is written."""
-        self._is_closed = True
+        self._state.is_closed = True
         self._release_files()
 
     def delete(self) -> None:
         """Remove the files of the log and its directory if nothing foreign is in it. Readers with pins go on."""
-        self._is_closed = True
+        self._state.is_closed = True
         self._release_files()
-        self._guarded(lambda: remove_log_files(self._state.fs, self._state.path))
+        guarded(self._state, lambda: remove_log_files(self._state.fs, self._state.path))
 
     def move_to_directory(self, path: str) -> None:
         """Follow a rename of the directory; open files stay open."""
@@ -539,22 +411,10 @@ class PartitionLog:
         for segment in self._state.segments:
             segment.move_to_directory(path)
 
-    def _ensure_open(self) -> None:
-        if self._is_closed:
-            raise LogClosed(str(self.tp))
-
     def _release_files(self) -> None:
         for segment in self._state.segments:
             segment.release_files()
             self._state.page_cache.forget(segment.log)
-
-    def _guarded(self, action: Callable[[], _T]) -> _T:
-        try:
-            return action()
-        except OSError as error:
-            raise StorageFailure(f"{self.path}: {error}", self.path) from error
-        except (CorruptBatch, InvalidBatch, CorruptIndex) as error:
-            raise CorruptRecord(f"{self.path}: {error}") from error
 
     def __repr__(self) -> str:
         offsets = self._offsets

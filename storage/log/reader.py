@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from storage.errors import OffsetOutOfRange
+from storage.errors import LogClosed, OffsetOutOfRange
 from storage.log.state import LogState
 from storage.segment.region import Region
 from storage.segment.segment import Segment
@@ -50,7 +50,10 @@ class LogReader:
         later segment too. With min_one_batch the first batch comes even if it alone exceeds max_bytes.
         Raises: OffsetOutOfRange outside [log start, log end]; CorruptRecord. Blocking: index pages and headers only.
         """
-        offsets = self._state.offsets
+        state = self._state
+        if state.is_closed:
+            raise LogClosed(str(state.tp))
+        offsets = state.offsets
         end_offset = offsets.log_end_offset
         if not offsets.log_start_offset <= start_offset <= end_offset:
             raise OffsetOutOfRange(start_offset, offsets.log_start_offset, end_offset)

@@ -12,6 +12,7 @@ from config.views import LogConfig
 from storage.env.clock import Clock, Rng
 from storage.env.fs import FileSystem
 from storage.epochs.cache import LeaderEpochCache
+from storage.errors import LogClosed
 from storage.log.deletions import Deletions
 from storage.log.offsets import LogOffsets
 from storage.log.page_budget import PageCacheBudget
@@ -37,6 +38,7 @@ class LogState:
         "epochs",
         "fs",
         "has_new_names",
+        "is_closed",
         "last_flush_ms",
         "noted_future_base",
         "offsets",
@@ -81,6 +83,7 @@ class LogState:
         self.config = config  # replaced by PartitionLog on a change of settings
         self.topic_id: bytes | None = None
         self.open_files: OpenFiles | None = None  # set once the log is loaded; recovery keeps few files open itself
+        self.is_closed = False  # set once, by PartitionLog when it is closed, deleted or given up
         self.has_new_names = False  # files were created or renamed since the directory was last synced
         self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
@@ -96,6 +99,11 @@ class LogState:
         self.noted_future_base = -1  # the segment whose future timestamps retention has reported
         self.unfinished_removals: list[int] = []  # first bases of detached segments that may still have their names
         self.producers = producers  # written by appends, recovery and truncation
+
+    def ensure_open(self) -> None:
+        """Refuse work on a log that was closed. Raises: LogClosed."""
+        if self.is_closed:
+            raise LogClosed(str(self.tp))
 
     def forget(self) -> None:
         """Let go of what was loaded so far, to load anew."""

@@ -85,10 +85,10 @@ def put(log: PartitionLog, promise: Promise, count: int, *, epoch: int | None = 
 
 def write_some(log: PartitionLog) -> None:
     """Let an owner that writes later do so after every third append; a segment may have been rolled meanwhile."""
-    plan = log.write_plan() if log.log_end_offset % 3 == 0 else None
+    plan = log.direct_writes.plan() if log.log_end_offset % 3 == 0 else None
     if plan is not None:
         plan.run()
-        log.written(plan)
+        log.direct_writes.written(plan)
 
 
 def flush(fs, log: PartitionLog, root: str, promise: Promise) -> None:
@@ -99,10 +99,10 @@ def flush(fs, log: PartitionLog, root: str, promise: Promise) -> None:
 
 def flush_sealed(fs, log: PartitionLog, root: str, promise: Promise) -> None:
     """Flush what was rolled and leave the active segment alone, as a broker does after each roll."""
-    plan = log.flush_plan(below=log.active_base_offset)
+    plan = log.durability.flush_plan(below=log.durability.sealed_end_offset)
     if plan is not None:
         plan.run()
-        log.flushed(plan)
+        log.durability.flushed(plan)
     promise.flushed = log.recovery_point
     write_offsets(fs, os.path.join(root, CHECKPOINT), {TP: log.recovery_point})
 
@@ -111,7 +111,7 @@ def life(fs, root: str, promise: Promise, config: LogConfig, *, writes_later: bo
     """Open, append over several segments, flush on the way, change epochs, close, open again, append."""
     log = open_log(fs, root, config=config)
     if writes_later:
-        log.defer_writes()
+        log.direct_writes.defer()
     log.assign_epoch(1)
     put(log, promise, 8)
     flush(fs, log, root, promise)

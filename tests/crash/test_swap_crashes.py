@@ -165,7 +165,7 @@ def test_a_crash_while_a_swap_is_being_completed_is_recovered_from(tmp_path, ste
     log = open_log(posix, str(root), clean=True)
     expected = newest(log)
     result = run(task_of(log, NOW), posix, StillClock())
-    swap = log.begin_swap(result.groups[1], result.cut_count)
+    swap = log.cleaning.begin_swap(result.groups[1], result.cut_count)
     for step in (swap.stage, swap.switch, swap.retire, swap.settle)[:steps]:
         step()
     for name in os.listdir(log.path):
@@ -214,19 +214,19 @@ def test_a_group_of_several_new_segments_is_installed_as_a_whole_or_not_at_all(t
         (group, *_) = result.groups
         assert not {one.base_offset for one in group.segments[1:]} & {one.base_offset for one in group.sources}
         for later in result.groups[1:]:
-            log.begin_swap(later, result.cut_count).abandon()
+            log.cleaning.begin_swap(later, result.cut_count).abandon()
         return fs, log, result._replace(groups=(group,))
 
     fs, log, result = begin(None)
     expected = newest(log)
     before = fs.calls
-    assert log.install_cleaned(result)
+    assert log.cleaning.install(result)
     assert fs.calls - before > 20
     log.fail()
     for crash_at in range(before, fs.calls):
         crashing, log, result = begin(crash_at)
         with pytest.raises(Crashed):
-            log.install_cleaned(result)
+            log.cleaning.install(result)
         for seed in range(SEEDS_PER_CALL):
             after = str(tmp_path / "after")
             crashing.aftermath(after, seed)

@@ -69,7 +69,7 @@ class IdleDisk:
         self.asked.append(("flush", partition.tp.partition, below))
 
     def flush_in_time(self, partition: Partition) -> None:
-        if partition.log.ms_until_flush(NOW_MS) is not None:
+        if partition.log.durability.ms_until_flush(NOW_MS) is not None:
             self.asked.append(("flush in time", partition.tp.partition, -1))
 
     def write(self, partition: Partition) -> None:

@@ -18,7 +18,7 @@ SMALL = CleanerConfig(dedupe_buffer_size=1 << 20, io_buffer_size=1 << 14)
 def task_of(
     log: PartitionLog, now_ms: int, checkpoint: int | None = None, cleaner: CleanerConfig = SMALL
 ) -> CleaningTask | None:
-    return log.cleaning_task(log.dirtiness(checkpoint, now_ms), now_ms=now_ms, cleaner=cleaner)
+    return log.cleaning.task(log.cleaning.dirtiness(checkpoint, now_ms), now_ms=now_ms, cleaner=cleaner)
 
 
 def run(task: CleaningTask, fs, clock, report: Callable[[Progress], None] = lambda progress: None) -> CleaningResult:
@@ -35,7 +35,7 @@ def clean(
     if task is None:
         return None
     result = run(task, fs, clock)
-    assert log.install_cleaned(result)
+    assert log.cleaning.install(result)
     return result
 
 

@@ -98,7 +98,7 @@ async def test_a_flush_that_fails_takes_its_directory_and_writes_no_recovery_poi
     run = FlushPlan.run
 
     def fail_in_lost(plan: FlushPlan) -> None:
-        if lost.log.has_unflushed_data and not lost.log.is_closed:
+        if lost.log.durability.has_unflushed_data and not lost.log.is_closed:
             raise StorageFailure("I/O error", lost.log.path)
         run(plan)
 

@@ -100,7 +100,7 @@ async def test_a_due_flush_follows_the_write_and_both_are_waited_for(gated: Gate
     assert len(gated.pools.waiting) == 1
     gated.pools.let_through()
     await settled()
-    assert (sent.done(), partition.log.has_unwritten, partition.log.high_watermark) == (False, False, 0)
+    assert (sent.done(), partition.log.direct_writes.has_unwritten, partition.log.high_watermark) == (False, False, 0)
     gated.pools.let_through()
     assert await sent == [(0, 0)]
     assert (partition.log.recovery_point, partition.log.high_watermark) == (1, 1)

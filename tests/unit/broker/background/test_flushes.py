@@ -249,7 +249,7 @@ async def test_a_rolled_segment_is_flushed_in_the_background(gated: Gated) -> No
     partition = gated.hosted.create("t", config=LogConfig(segment_bytes=200))
     for offset in range(3):
         assert await gated.send("t") == [(0, offset)]
-    assert partition.log.active_base_offset == 2
+    assert partition.log.durability.sealed_end_offset == 2
     gated.pools.open()
     await settled()
     assert partition.log.recovery_point == 2

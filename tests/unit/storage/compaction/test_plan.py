@@ -34,12 +34,12 @@ def size_of(log) -> int:
 def test_everything_below_the_active_segment_is_dirty_at_first(filled, clock):
     log = filled()
     size = size_of(log)
-    assert log.dirtiness(None, clock.now) == Dirtiness(0, 8, 0, 4 * size, False, 0, False)
+    assert log.cleaning.dirtiness(None, clock.now) == Dirtiness(0, 8, 0, 4 * size, False, 0, False)
 
 
 def test_the_checkpoint_divides_clean_from_dirty(filled, clock):
     log = filled()
-    found = log.dirtiness(4, clock.now)
+    found = log.cleaning.dirtiness(4, clock.now)
     assert (found.first_dirty_offset, found.clean_bytes, found.cleanable_bytes) == (
         4,
         2 * size_of(log),
@@ -50,34 +50,34 @@ def test_the_checkpoint_divides_clean_from_dirty(filled, clock):
 
 def test_a_checkpoint_inside_a_segment_counts_it_twice_as_the_reference_does(filled, clock):
     log = filled()
-    found = log.dirtiness(5, clock.now)
+    found = log.cleaning.dirtiness(5, clock.now)
     assert (found.clean_bytes, found.cleanable_bytes) == (3 * size_of(log), 2 * size_of(log))
 
 
 def test_a_clean_log_has_nothing_to_clean(filled, clock):
     log = filled()
-    found = log.dirtiness(8, clock.now)
+    found = log.cleaning.dirtiness(8, clock.now)
     assert (found.cleanable_bytes, found.ratio) == (0, 0.0)
-    assert log.cleaning_task(found, now_ms=clock.now, cleaner=CleanerConfig()) is None
+    assert log.cleaning.task(found, now_ms=clock.now, cleaner=CleanerConfig()) is None
 
 
 def test_a_checkpoint_in_the_active_segment_leaves_nothing_to_clean(filled, clock):
-    found = filled().dirtiness(9, clock.now)
+    found = filled().cleaning.dirtiness(9, clock.now)
     assert (found.first_dirty_offset, found.first_uncleanable_offset, found.cleanable_bytes) == (9, 8, 0)
 
 
 @pytest.mark.parametrize("checkpoint", [11, 1 << 60])
 def test_a_checkpoint_above_the_end_is_reset(filled, clock, checkpoint):
-    found = filled().dirtiness(checkpoint, clock.now)
+    found = filled().cleaning.dirtiness(checkpoint, clock.now)
     assert (found.first_dirty_offset, found.checkpoint_is_reset) == (0, True)
 
 
 def test_a_checkpoint_below_the_start_is_reset(filled, clock):
     log = filled()
     log.increment_log_start_offset(3)
-    found = log.dirtiness(1, clock.now)
+    found = log.cleaning.dirtiness(1, clock.now)
     assert (found.first_dirty_offset, found.checkpoint_is_reset) == (3, True)
-    assert not log.dirtiness(3, clock.now).checkpoint_is_reset
+    assert not log.cleaning.dirtiness(3, clock.now).checkpoint_is_reset
 
 
 def test_the_segment_that_holds_the_last_stable_offset_is_uncleanable(open_log, put, clock):
@@ -88,19 +88,19 @@ def test_the_segment_that_holds_the_last_stable_offset_is_uncleanable(open_log, 
     put(log, (b"a", b"2"), **fields, roll=True)
     put(log, (b"a", b"3"))
     assert log.last_stable_offset == 3
-    assert log.dirtiness(None, clock.now).first_uncleanable_offset == 2
+    assert log.cleaning.dirtiness(None, clock.now).first_uncleanable_offset == 2
     marker = build_marker(is_abort=False, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp=clock.now)
     log.append(marker, leader_epoch=0, origin=AppendOrigin.COORDINATOR)
     log.advance_high_watermark(log.log_end_offset)
-    assert log.dirtiness(None, clock.now).first_uncleanable_offset == 4
+    assert log.cleaning.dirtiness(None, clock.now).first_uncleanable_offset == 4
 
 
 def test_a_young_record_blocks_its_segment_and_all_later_ones(filled, open_log, put, clock):
     log = open_log(replace(COMPACT, min_compaction_lag_ms=1000))
     for age in (5000, 1000, 999, 5000):
         put(log, (b"a", b"1"), timestamp=clock.now - age, roll=True)
-    assert log.dirtiness(None, clock.now).first_uncleanable_offset == 2
-    assert log.dirtiness(None, clock.now + 1).first_uncleanable_offset == 4
+    assert log.cleaning.dirtiness(None, clock.now).first_uncleanable_offset == 2
+    assert log.cleaning.dirtiness(None, clock.now + 1).first_uncleanable_offset == 4
 
 
 def test_a_segment_without_timestamps_is_as_young_as_its_file(open_log, put, clock, fs):
@@ -109,9 +109,9 @@ def test_a_segment_without_timestamps_is_as_young_as_its_file(open_log, put, clo
     put(log, (b"a", b"1"))
     path = f"{log.path}/{0:020d}.log"
     fs.set_mtime_ms(path, clock.now - 999)
-    assert log.dirtiness(None, clock.now).first_uncleanable_offset == 0
+    assert log.cleaning.dirtiness(None, clock.now).first_uncleanable_offset == 0
     fs.set_mtime_ms(path, clock.now - 1000)
-    assert log.dirtiness(None, clock.now).first_uncleanable_offset == 1
+    assert log.cleaning.dirtiness(None, clock.now).first_uncleanable_offset == 1
 
 
 def test_the_oldest_first_batch_decides_whether_cleaning_is_overdue(open_log, put, clock):
@@ -119,20 +119,20 @@ def test_the_oldest_first_batch_decides_whether_cleaning_is_overdue(open_log, pu
     put(log, (b"a", b"1"), timestamp=clock.now, roll=True)
     put(log, (b"a", b"1"), timestamp=clock.now - DAY, roll=True)
     put(log, (b"a", b"1"))
-    assert not log.dirtiness(None, clock.now).is_forced
-    late = log.dirtiness(None, clock.now + 1)
+    assert not log.cleaning.dirtiness(None, clock.now).is_forced
+    late = log.cleaning.dirtiness(None, clock.now + 1)
     assert (late.is_forced, late.overdue_ms) == (True, 1)
     assert is_cleanable(late, log.config)
-    assert not log.dirtiness(2, clock.now + 1).is_forced
+    assert not log.cleaning.dirtiness(2, clock.now + 1).is_forced
 
 
 def test_the_ratio_must_be_exceeded(filled, clock):
     log = filled()
-    half = log.dirtiness(4, clock.now)
+    half = log.cleaning.dirtiness(4, clock.now)
     assert not is_cleanable(half, replace(COMPACT, min_cleanable_dirty_ratio=0.5))
     assert is_cleanable(half, replace(COMPACT, min_cleanable_dirty_ratio=0.49))
-    assert not is_cleanable(log.dirtiness(None, clock.now), replace(COMPACT, min_cleanable_dirty_ratio=1.0))
-    assert not is_cleanable(log.dirtiness(8, clock.now), replace(COMPACT, min_cleanable_dirty_ratio=0.0))
+    assert not is_cleanable(log.cleaning.dirtiness(None, clock.now), replace(COMPACT, min_cleanable_dirty_ratio=1.0))
+    assert not is_cleanable(log.cleaning.dirtiness(8, clock.now), replace(COMPACT, min_cleanable_dirty_ratio=0.0))
 
 
 def test_what_is_overdue_but_not_cleanable_stays(filled):
@@ -143,7 +143,7 @@ def test_the_task_names_sources_producers_and_settings(filled, put, clock):
     log = filled(replace(COMPACT, compression_gzip_level=9))
     put(log, (b"a", b"1"), producer_id=9, producer_epoch=1, base_sequence=0)
     cleaner = CleanerConfig(threads=2, dedupe_buffer_size=8 << 20, io_buffer_size=1 << 20)
-    task = log.cleaning_task(log.dirtiness(4, clock.now), now_ms=clock.now, cleaner=cleaner)
+    task = log.cleaning.task(log.cleaning.dirtiness(4, clock.now), now_ms=clock.now, cleaner=cleaner)
     size = task.sources[0].log_bytes
     assert task.sources == tuple(SourceSegment(base, size) for base in (0, 2, 4, 6))
     assert (task.first_dirty_offset, task.first_uncleanable_offset) == (4, 8)
@@ -156,7 +156,7 @@ def test_only_producers_whose_last_batch_may_be_cleaned_are_named(open_log, put,
     log = open_log()
     put(log, (b"a", b"1"), producer_id=9, producer_epoch=1, base_sequence=0, roll=True)
     put(log, (b"a", b"1"), producer_id=8, producer_epoch=0, base_sequence=0)
-    task = log.cleaning_task(log.dirtiness(None, clock.now), now_ms=clock.now, cleaner=CleanerConfig())
+    task = log.cleaning.task(log.cleaning.dirtiness(None, clock.now), now_ms=clock.now, cleaner=CleanerConfig())
     assert task.active_producers == (LastRecord(9, 1, 0),)
 
 

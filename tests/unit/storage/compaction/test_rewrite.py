@@ -493,7 +493,7 @@ def test_a_useless_index_of_the_first_dirty_segment_does_not_matter(open_log, pu
         os.unlink(path)
     else:
         fs.write_file(path, content)
-    assert log.install_cleaned(run(task, fs, clock))
+    assert log.cleaning.install(run(task, fs, clock))
     assert pairs(log) == [(3, b"a", b"3"), (4, b"z", b"z")]
 
 

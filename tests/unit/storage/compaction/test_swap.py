@@ -33,7 +33,7 @@ def names(log, ending: str) -> list[str]:
 
 
 def steps_of(log, result) -> list[Swap]:
-    return [log.begin_swap(group, result.cut_count) for group in result.groups]
+    return [log.cleaning.begin_swap(group, result.cut_count) for group in result.groups]
 
 
 def test_a_reader_sees_the_whole_log_after_each_step(dirty, fs, clock):
@@ -112,12 +112,12 @@ def test_appends_between_the_steps_are_not_lost(dirty, put, fs, clock):
 
 def test_a_flush_between_the_steps_finds_its_files_or_needs_none(dirty, fs, clock):
     log = dirty()
-    plan = log.flush_plan()
+    plan = log.durability.flush_plan()
     swap = steps_of(log, run(task_of(log, clock.now), fs, clock))[0]
     swap.stage()
     swap.switch()
     plan.run()
-    log.flushed(plan)
+    log.durability.flushed(plan)
     swap.retire()
     swap.settle()
     swap.sync()
@@ -187,7 +187,7 @@ def test_a_result_for_a_log_that_was_cut_is_discarded(dirty, put, fs, clock):
     put(log, (b"k2", b"v"), roll=True)
     put(log, (b"z", b"z"))
     before = read_all(log)
-    assert not log.install_cleaned(result)
+    assert not log.cleaning.install(result)
     nothing_installed(log, before)
 
 
@@ -199,7 +199,7 @@ def test_a_result_for_a_log_that_began_anew_is_discarded(dirty, put, fs, clock):
         put(log, (b"a", b"%d" % n), (b"k%d" % n, b"v"), roll=True)
     put(log, (b"z", b"z"))
     before = read_all(log)
-    assert not log.install_cleaned(result)
+    assert not log.cleaning.install(result)
     nothing_installed(log, before)
 
 
@@ -210,7 +210,7 @@ def test_a_result_whose_sources_retention_removed_is_discarded(dirty, fs, clock)
     removal.rename()
     log.removed(removal)
     before = read_all(log)
-    assert not log.install_cleaned(result)
+    assert not log.cleaning.install(result)
     nothing_installed(log, before)
 
 
@@ -218,14 +218,14 @@ def test_a_closed_log_takes_nothing(dirty, fs, clock):
     log = dirty()
     result = run(task_of(log, clock.now), fs, clock)
     log.close()
-    assert not log.install_cleaned(result)
-    assert log.begin_swap(result.groups[0], result.cut_count) is None
+    assert not log.cleaning.install(result)
+    assert log.cleaning.begin_swap(result.groups[0], result.cut_count) is None
 
 
 def test_a_cut_between_stage_and_switch_leaves_nothing_behind(dirty, fs, clock):
     log = dirty()
     result = run(task_of(log, clock.now), fs, clock)
-    swap = log.begin_swap(result.groups[0], result.cut_count)
+    swap = log.cleaning.begin_swap(result.groups[0], result.cut_count)
     swap.stage()
     log.truncate_to(3)
     before = read_all(log)
@@ -239,7 +239,7 @@ def test_output_that_is_missing_changes_nothing(dirty, fs, clock):
     result = run(task_of(log, clock.now), fs, clock)
     os.unlink(os.path.join(log.path, f"{0:020d}.timeindex.cleaned"))
     before = read_all(log)
-    assert not log.install_cleaned(result)
+    assert not log.cleaning.install(result)
     nothing_installed(log, before)
 
 
@@ -252,5 +252,5 @@ def test_a_rename_that_the_disk_refuses_is_a_failure_of_the_directory(dirty, fs,
 
     monkeypatch.setattr(type(fs), "rename", refuse)
     with pytest.raises(StorageFailure) as failure:
-        log.install_cleaned(result)
+        log.cleaning.install(result)
     assert failure.value.path == log.path

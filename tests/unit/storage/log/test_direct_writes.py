@@ -45,9 +45,9 @@ def read_at(log: PartitionLog, offset: int, max_bytes: int):
 
 
 def settle(log: PartitionLog) -> None:
-    while (plan := log.write_plan()) is not None:
+    while (plan := log.direct_writes.plan()) is not None:
         plan.run()
-        log.written(plan)
+        log.direct_writes.written(plan)
     log.advance_high_watermark(log.log_end_offset)
 
 
@@ -267,7 +267,7 @@ def test_a_sealed_segment_is_read_from_its_file(open_direct):
 @pytest.fixture
 def deferred(open_direct):
     log = open_direct()
-    log.defer_writes()
+    log.direct_writes.defer()
     return log
 
 
@@ -278,35 +278,35 @@ def put(log: PartitionLog, count: int = 1) -> None:
 
 def test_records_lie_above_the_high_watermark_until_they_are_written(deferred):
     put(deferred, 3)
-    assert (deferred.log_end_offset, deferred.high_watermark, deferred.written_end_offset) == (3, 0, 0)
+    assert (deferred.log_end_offset, deferred.high_watermark, deferred.direct_writes.written_end_offset) == (3, 0, 0)
     assert length(deferred, 0) == 0
-    plan = deferred.write_plan()
-    assert deferred.write_plan() is None
+    plan = deferred.direct_writes.plan()
+    assert deferred.direct_writes.plan() is None
     put(deferred)
     plan.run()
     assert deferred.high_watermark == 0
-    deferred.written(plan)
+    deferred.direct_writes.written(plan)
     deferred.advance_high_watermark(4)
-    assert (deferred.high_watermark, deferred.has_unwritten) == (3, True)
+    assert (deferred.high_watermark, deferred.direct_writes.has_unwritten) == (3, True)
     assert offsets_of(deferred) == [0, 1, 2]
     settle(deferred)
-    assert (deferred.high_watermark, deferred.has_unwritten) == (4, False)
+    assert (deferred.high_watermark, deferred.direct_writes.has_unwritten) == (4, False)
     assert offsets_of(deferred) == [0, 1, 2, 3]
     assert len(deferred._state.fs.reservations) == 1
 
 
 def test_a_roll_does_not_wait_for_a_write_and_the_next_plans_write_in_order(deferred):
     put(deferred, 4)
-    plan = deferred.write_plan()
+    plan = deferred.direct_writes.plan()
     put(deferred, 21)
     assert deferred.segment_count == 3
     plan.run()
-    deferred.written(plan)
+    deferred.direct_writes.written(plan)
     targets = []
-    while (plan := deferred.write_plan()) is not None:
+    while (plan := deferred.direct_writes.plan()) is not None:
         plan.run()
-        deferred.written(plan)
-        targets.append(deferred.written_end_offset)
+        deferred.direct_writes.written(plan)
+        targets.append(deferred.direct_writes.written_end_offset)
     assert targets == [10, 20, 25]
     assert [length(deferred, base) for base in (0, 10, 20)] == [10 * SIZE, 10 * SIZE, BLOCK]
     deferred.advance_high_watermark(25)
@@ -335,73 +335,73 @@ def test_a_flush_covers_what_is_written_and_no_more(deferred):
     put(deferred, 2)
     settle(deferred)
     put(deferred, 3)
-    plan = deferred.flush_plan()
+    plan = deferred.durability.flush_plan()
     plan.run()
-    deferred.flushed(plan)
+    deferred.durability.flushed(plan)
     assert deferred.recovery_point == 2
     deferred.flush()
-    assert (deferred.recovery_point, deferred.has_unwritten) == (5, False)
+    assert (deferred.recovery_point, deferred.direct_writes.has_unwritten) == (5, False)
 
 
 def test_closing_writes_first_and_refuses_while_a_write_runs(open_direct):
     log = open_direct()
-    log.defer_writes()
+    log.direct_writes.defer()
     put(log, 13)
     log.close()
     again = open_direct(clean=True)
     assert again.log_end_offset == 13
-    again.defer_writes()
+    again.direct_writes.defer()
     put(again)
-    plan = again.write_plan()
+    plan = again.direct_writes.plan()
     with pytest.raises(StorageFailure, match="still running"):
         again.close()
     plan.run()
-    again.written(plan)
-    assert not again.has_unwritten
+    again.direct_writes.written(plan)
+    assert not again.direct_writes.has_unwritten
     assert open_direct().log_end_offset == 14
 
 
 def test_a_deleted_log_lets_its_running_write_end(deferred):
     put(deferred, 3)
-    plan = deferred.write_plan()
+    plan = deferred.direct_writes.plan()
     deferred.delete()
     plan.run()
-    deferred.written(plan)
-    assert deferred.write_plan() is None
+    deferred.direct_writes.written(plan)
+    assert deferred.direct_writes.plan() is None
     assert not os.path.exists(deferred.path)
 
 
 def test_truncation_writes_first_and_forgets_what_it_cuts(deferred):
     put(deferred, 15)
     deferred.truncate_to(12)
-    assert (deferred.log_end_offset, deferred.written_end_offset) == (12, 12)
+    assert (deferred.log_end_offset, deferred.direct_writes.written_end_offset) == (12, 12)
     put(deferred)
-    assert deferred.written_end_offset == 12
+    assert deferred.direct_writes.written_end_offset == 12
     deferred.truncate_to(3)
     put(deferred)
-    assert deferred.written_end_offset == 3
+    assert deferred.direct_writes.written_end_offset == 3
     settle(deferred)
     assert offsets_of(deferred, start=0) == [0, 1, 2, 3]
 
 
 def test_turning_the_key_off_leaves_once_everything_is_written(deferred):
     put(deferred, 2)
-    plan = deferred.write_plan()
+    plan = deferred.direct_writes.plan()
     deferred.config = LogConfig(**{**SETTINGS, "preallocate": False})
     put(deferred)
     plan.run()
-    deferred.written(plan)
+    deferred.direct_writes.written(plan)
     settle(deferred)
     assert length(deferred, 0) == 3 * SIZE
     put(deferred)
-    assert not deferred.has_unwritten
+    assert not deferred.direct_writes.has_unwritten
     assert length(deferred, 0) == 4 * SIZE
     assert offsets_of(deferred) == [0, 1, 2, 3]
 
 
 def test_an_index_that_cannot_be_written_takes_the_append_back_from_memory(deferred, monkeypatch):
     put(deferred, 4)
-    plan = deferred.write_plan()
+    plan = deferred.direct_writes.plan()
     segment = deferred._state.segments.active
 
     def refuse(*_):
@@ -414,7 +414,7 @@ def test_an_index_that_cannot_be_written_takes_the_append_back_from_memory(defer
     end = deferred.log_end_offset
     monkeypatch.undo()
     plan.run()
-    deferred.written(plan)
+    deferred.direct_writes.written(plan)
     settle(deferred)
     assert offsets_of(deferred) == list(range(end))
 
@@ -437,7 +437,7 @@ def test_a_kill_leaves_zeros_that_recovery_cuts(open_direct):
 
 def test_a_kill_between_roll_and_write_leaves_no_hole(open_direct):
     log = open_direct()
-    log.defer_writes()
+    log.direct_writes.defer()
     put(log, 4)
     settle(log)
     put(log, 8)

@@ -22,7 +22,7 @@ def test_flush_messages_counts_offsets_since_the_last_flush_across_batches(open_
     due = []
     for count in (1, 1, 1, 2, 10):
         append(log, count)
-        due.append(log.is_flush_due(log.recovery_point))
+        due.append(log.durability.is_flush_due(log.recovery_point))
         if due[-1]:
             log.flush()
     assert due == [False, False, True, False, True]
@@ -33,60 +33,62 @@ def test_flush_messages_counts_offsets_since_the_last_flush_across_batches(open_
 def test_what_a_running_flush_covers_is_not_counted_again(open_log):
     log = open_log(flush_messages=3)
     append(log, 3)
-    plan = log.flush_plan()
+    plan = log.durability.flush_plan()
     append(log, 2)
-    assert not log.is_flush_due(plan.target_offset)
+    assert not log.durability.is_flush_due(plan.target_offset)
     append(log)
-    assert log.is_flush_due(plan.target_offset)
+    assert log.durability.is_flush_due(plan.target_offset)
     plan.release()
 
 
 def test_flush_on_append_is_due_with_every_append_and_without_settings_none_is(open_log):
     log = open_log()
     append(log, 1000)
-    assert not log.is_flush_due(0)
+    assert not log.durability.is_flush_due(0)
     log.close()
     log = open_log(flush_on_append=True, clean=True)
     append(log)
-    assert log.is_flush_due(1000)
+    assert log.durability.is_flush_due(1000)
 
 
 def test_flush_ms_counts_from_the_last_flush_and_asks_for_nothing_while_nothing_is_unflushed(open_log, clock):
     log = open_log(flush_ms=1000)
-    assert log.ms_until_flush(clock.now + 5000) is None
+    assert log.durability.ms_until_flush(clock.now + 5000) is None
     append(log)
-    assert [log.ms_until_flush(clock.now + passed) for passed in (0, 999, 1000, 9000)] == [1000, 1, 0, 0]
-    assert log.ms_until_flush(clock.now - 3_600_000) == 1000, "a clock that was set back postpones nothing for long"
+    assert [log.durability.ms_until_flush(clock.now + passed) for passed in (0, 999, 1000, 9000)] == [1000, 1, 0, 0]
+    assert log.durability.ms_until_flush(clock.now - 3_600_000) == 1000, (
+        "a clock that was set back postpones nothing for long"
+    )
     clock.now += 400
     log.flush()
-    assert log.ms_until_flush(clock.now + 1000) is None
+    assert log.durability.ms_until_flush(clock.now + 1000) is None
     append(log)
-    assert log.ms_until_flush(clock.now) == 1000
+    assert log.durability.ms_until_flush(clock.now) == 1000
 
 
 def test_flush_ms_of_zero_is_always_due_and_the_largest_never(open_log, clock):
     log = open_log(flush_ms=0)
     append(log)
-    assert log.ms_until_flush(clock.now) == 0
+    assert log.durability.ms_until_flush(clock.now) == 0
     log.close()
     log = open_log(clean=True)
     append(log)
-    assert log.ms_until_flush(clock.now + 10**15) is None
+    assert log.durability.ms_until_flush(clock.now + 10**15) is None
 
 
 def test_a_roll_is_told_and_its_flush_takes_the_sealed_files_alone(open_log, synced):
     log = open_log(segment_bytes=2 * SIZE)
     rolled: list[int] = []
-    log.watch(on_rolled=lambda: rolled.append(log.active_base_offset), on_window_full=lambda: None)
+    log.durability.watch(on_rolled=lambda: rolled.append(log.durability.sealed_end_offset), on_window_full=lambda: None)
     append(log)
     append(log)
     assert rolled == []
     append(log)
     assert rolled == [2]
     synced.clear()
-    plan = log.flush_plan(below=2)
+    plan = log.durability.flush_plan(below=2)
     plan.run()
-    log.flushed(plan)
+    log.durability.flushed(plan)
     assert plan.has_sealed
     assert log.recovery_point == 2
     assert "00000000000000000000.log" in synced
@@ -99,7 +101,7 @@ def test_a_roll_is_told_and_its_flush_takes_the_sealed_files_alone(open_log, syn
 def test_an_empty_segment_made_anew_is_no_roll(open_log):
     log = open_log()
     told: list[None] = []
-    log.watch(on_rolled=lambda: told.append(None), on_window_full=lambda: None)
+    log.durability.watch(on_rolled=lambda: told.append(None), on_window_full=lambda: None)
     log.roll()
     assert told == []
     append(log)
@@ -111,12 +113,12 @@ def test_below_an_offset_of_the_active_segment_everything_is_flushed(open_log):
     log = open_log(segment_bytes=2 * SIZE)
     for _ in range(3):
         append(log)
-    plan = log.flush_plan(below=3)
+    plan = log.durability.flush_plan(below=3)
     assert (plan.target_offset, plan.has_sealed) == (3, True)
     plan.release()
     log.flush()
     append(log)
-    plan = log.flush_plan(below=4)
+    plan = log.durability.flush_plan(below=4)
     assert (plan.target_offset, plan.has_sealed) == (4, False)
     plan.release()
 
@@ -124,10 +126,10 @@ def test_below_an_offset_of_the_active_segment_everything_is_flushed(open_log):
 def test_a_log_that_was_closed_meanwhile_only_takes_back_its_pins(open_log):
     log = open_log()
     append(log)
-    plan = log.flush_plan()
+    plan = log.durability.flush_plan()
     log.fail()
     plan.run()
-    log.flushed(plan)
+    log.durability.flushed(plan)
     assert log.recovery_point == 0
 
 

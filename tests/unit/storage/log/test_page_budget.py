@@ -135,10 +135,10 @@ def test_a_log_that_is_closed_takes_its_records_with_it(two_logs, leave):
 def test_a_segment_that_leaves_takes_its_records_with_it_even_when_a_sync_ends_later(two_logs):
     budget, log, _ = two_logs
     fill(log, 2)
-    plan = log.flush_plan()
+    plan = log.durability.flush_plan()
     log.truncate_fully_and_start_at(5)
     plan.run()
-    log.flushed(plan)
+    log.durability.flushed(plan)
     assert budget.size_bytes == 0
 
 

@@ -16,15 +16,15 @@ class Watched:
         self.log = log
         self.told = 0
         self.ends: list[int] = []
-        log.watch(on_rolled=lambda: None, on_window_full=self._sync)
+        log.durability.watch(on_rolled=lambda: None, on_window_full=self._sync)
 
     def _sync(self) -> None:
         self.told += 1
-        plan = self.log.writeback_plan()
+        plan = self.log.durability.writeback_plan()
         if plan is not None:
             self.ends.append(plan.end)
             plan.run()
-            self.log.written_back(plan)
+            self.log.durability.written_back(plan)
 
 
 def test_a_full_window_is_synced_and_the_next_one_begins_there(open_log, monkeypatch):
@@ -53,13 +53,13 @@ def test_an_append_larger_than_the_window_is_one_sync(open_log):
 def test_a_window_that_nobody_takes_is_told_of_with_every_append(open_log):
     log = open_log(writeback_window_bytes=SIZE)
     told: list[int] = []
-    log.watch(on_rolled=lambda: None, on_window_full=lambda: told.append(log.log_end_offset))
+    log.durability.watch(on_rolled=lambda: None, on_window_full=lambda: told.append(log.log_end_offset))
     for _ in range(3):
         append(log)
     assert len(told) == 3
-    plan = log.writeback_plan()
+    plan = log.durability.writeback_plan()
     assert plan is not None and plan.end == 3 * SIZE
-    assert log.writeback_plan() is None
+    assert log.durability.writeback_plan() is None
     plan.release()
 
 
@@ -69,7 +69,7 @@ def test_without_a_window_or_with_a_sync_for_every_append_there_is_no_write_back
     for _ in range(5):
         append(watched.log)
     assert watched.told == 0
-    assert watched.log.writeback_plan() is None
+    assert watched.log.durability.writeback_plan() is None
 
 
 def test_a_new_segment_counts_from_its_beginning_and_a_restart_from_the_end(open_log):
@@ -100,7 +100,7 @@ def test_a_cut_begins_the_window_anew(open_log):
 def test_a_failed_write_back_says_which_log(open_log, monkeypatch):
     log = open_log(writeback_window_bytes=1)
     append(log)
-    plan = log.writeback_plan()
+    plan = log.durability.writeback_plan()
 
     def refuse(file: PosixFile) -> None:
         raise OSError(5, "Input/output error")
