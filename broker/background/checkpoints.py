@@ -16,7 +16,7 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from config.views import LONG_MAX, LogManagerConfig
 from storage.dirs.manager import LogManager
-from storage.env.clock import Clock
+from storage.env.clock import Clock, monotonic_ms
 from storage.errors import StorageFailure
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class Checkpoints:
         One at a time: the next one begins with what this one has left.
         """
         due_ms = self._logs.next_purge_ms()
-        now_ms = self._clock.now_ms()
+        now_ms = monotonic_ms(self._clock)
         if due_ms is not None and due_ms <= now_ms:
             await self._write(lambda: self._logs.purge_deleted(now_ms))
         for log_dir, unlink in self._logs.take_due_deletions(now_ms):

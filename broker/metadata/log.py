@@ -55,7 +55,7 @@ from protocol.stored.raft import (
     VotersRecord,
     VotersVoter,
 )
-from storage.env.clock import Clock
+from storage.env.clock import Clock, monotonic_ms
 from storage.env.fs import FileSystem
 from storage.log.deletions import unlink_files
 from storage.log.flush import FlushPlan
@@ -248,7 +248,7 @@ class ClusterLog:
 
     def take_due_deletions(self) -> Callable[[], None] | None:
         """Take out the removed segments' files that are due: a call that unlinks them, or None."""
-        paths = self._log.deletions.take_due(self._clock.now_ms())
+        paths = self._log.deletions.take_due(monotonic_ms(self._clock))
         return partial(unlink_files, self._fs, paths) if paths else None
 
     def close(self) -> None:

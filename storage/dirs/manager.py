@@ -20,7 +20,7 @@ from storage.dirs.closing import DirClosing
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
 from storage.dirs.loading import DirLoading, LogToLoad, as_failure
 from storage.dirs.log_dir import DATA_LOGS, LogDir
-from storage.env.clock import Clock, Rng
+from storage.env.clock import Clock, Rng, monotonic_ms
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
 from storage.log.deletions import Deletions, unlink_files
@@ -99,7 +99,9 @@ class LogManager:
         self._cleaner_offsets: dict[TopicPartition, int] = {}
         # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
         self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
-        self._pending_deletes: list[tuple[int, LogDir, str]] = []  # (due time, dir, path), in the order of scheduling
+        self._pending_deletes: list[
+            tuple[int, LogDir, str]
+        ] = []  # (due time, monotonic; dir, path), in the order of scheduling
         self._renamed_in: set[LogDir] = set()  # where the names of logs have changed since the last sync
 
     def set_producer_id_expiration_ms(self, expiration_ms: int) -> None:
@@ -252,7 +254,7 @@ class LogManager:
                 self._take_over(loading)
 
     def _take_over(self, loading: DirLoading) -> None:
-        log_dir, now_ms = loading.log_dir, self._clock.now_ms()
+        log_dir, now_ms = loading.log_dir, monotonic_ms(self._clock)
         for one in loading.logs:
             assert one.log is not None, one.path
             if one.tp in self.logs:
@@ -376,7 +378,7 @@ class LogManager:
         log_dir = self._dir_of.pop(tp)
         target = self._rename_aside(tp, log, log_dir, marker)
         if delay_ms is not None:
-            self._pending_deletes.append((self._clock.now_ms() + delay_ms, log_dir, target))
+            self._pending_deletes.append((monotonic_ms(self._clock) + delay_ms, log_dir, target))
 
     def _rename_aside(self, tp: TopicPartition, log: PartitionLog, log_dir: LogDir, marker: str) -> str:
         log.fail()  # nothing of it needs to be flushed

@@ -20,6 +20,11 @@ class Clock(Protocol):
         ...
 
 
+def monotonic_ms(clock: Clock) -> int:
+    """Return the monotonic clock in milliseconds, for delays that a wall clock which is set must not move."""
+    return clock.monotonic_ns() // 1_000_000
+
+
 class Rng(Protocol):
     """A stream of chance; the seeded one makes a run repeatable."""
 

@@ -2,7 +2,8 @@
 
 One queue for all logs of a broker, on the side that owns the logs: `schedule` and `take_due` are never called from a
 thread; the unlinking of what was taken may happen in one. The delay is part of the due time, so a later change of
-`file.delete.delay.ms` moves nothing. A crash forgets the queue; loading a log removes its `.deleted` files.
+`file.delete.delay.ms` moves nothing, and the time is monotonic, so a wall clock that is set moves nothing either. A
+crash forgets the queue; loading a log removes its `.deleted` files.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Deletions:
         self._scheduled = 0
 
     def schedule(self, due_ms: int, paths: Sequence[str]) -> None:
-        """Let the files go from due_ms (wall clock) on."""
+        """Let the files go from due_ms (monotonic) on."""
         if paths:
             self._scheduled += 1
             heappush(self._pending, (due_ms, self._scheduled, paths))

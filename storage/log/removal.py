@@ -21,6 +21,7 @@ import logging
 import os.path
 from collections.abc import Collection, Sequence
 
+from storage.env.clock import monotonic_ms
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
 from storage.log.append import roll
@@ -156,7 +157,7 @@ def detach(state: LogState, segments: Sequence[Segment], *, keep_snapshots_of: C
 def note_removed(state: LogState, removal: Removal) -> None:
     """Note that a removal's renames are done, on the owner's side: its files are unlinked after the delay."""
     state.unfinished_removals.remove(removal.first_base_offset)
-    state.deletions.schedule(state.clock.now_ms() + state.config.file_delete_delay_ms, removal.renamed)
+    state.deletions.schedule(monotonic_ms(state.clock) + state.config.file_delete_delay_ms, removal.renamed)
 
 
 def _names_of(segments: Sequence[Segment], keep_snapshots_of: Collection[int]) -> list[str]:

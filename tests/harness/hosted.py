@@ -40,9 +40,10 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.wall_ms = NOW_MS
+        self.set_by_ms = 0  # how far somebody has set the wall clock
 
     def now_ms(self) -> int:
-        return self.wall_ms
+        return self.wall_ms + self.set_by_ms
 
     def monotonic_ns(self) -> int:
         return self.wall_ms * 1_000_000

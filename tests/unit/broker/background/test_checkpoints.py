@@ -139,6 +139,34 @@ async def test_deleted_files_are_unlinked_when_their_time_has_come(rig: Rig) -> 
     assert not [entry for entry in directory.iterdir() if entry.name.endswith("-delete")]
 
 
+@pytest.mark.parametrize("set_by_ms", [-31_536_000_000, 31_536_000_000])
+async def test_a_wall_clock_that_is_set_moves_no_deletion(rig: Rig, set_by_ms: int) -> None:
+    config = LogConfig(segment_bytes=200, retention_bytes=0, file_delete_delay_ms=60_000)
+    gone, kept = rig.hosted.create("gone", config=config), rig.hosted.create("kept", config=config)
+    for _ in range(5):
+        kept.append(batch())
+    removal = kept.log.retain(NOW_MS)
+    assert removal is not None
+    removal.rename()
+    kept.log.removed(removal)
+    rig.hosted.delete("gone")
+    directories = {Path(gone.log.path).parent, Path(kept.log.path)}
+
+    def left() -> int:
+        names = [entry.name for directory in directories for entry in directory.iterdir()]
+        return sum(name.endswith(("-delete", ".log.deleted")) for name in names)
+
+    waiting = left()
+    assert waiting > 1
+    rig.hosted.clock.set_by_ms = set_by_ms
+    rig.hosted.clock.wall_ms += 59_999
+    await rig.checkpoints.purge()
+    assert left() == waiting
+    rig.hosted.clock.wall_ms += 1
+    await rig.checkpoints.purge()
+    assert left() == 0
+
+
 async def test_a_deletion_syncs_nothing_on_the_loop_and_is_durable_with_the_next_purge(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
