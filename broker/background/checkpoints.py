@@ -114,10 +114,10 @@ class Checkpoints:
 
         One at a time: the next one begins with what this one has left.
         """
-        due_ms = self._logs.next_purge_ms()
+        due_ms = self._logs.deleted_logs.next_purge_ms()
         now_ms = monotonic_ms(self._clock)
         if due_ms is not None and due_ms <= now_ms:
-            await self._write(lambda: self._logs.purge_deleted(now_ms))
+            await self._write(lambda: self._logs.deleted_logs.purge(now_ms))
         for log_dir, unlink in self._logs.take_due_deletions(now_ms):
             await self._write(unlink, pool=log_dir.path)
 

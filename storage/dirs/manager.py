@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from config.views import LogConfig
-from protocol.uuids import RESERVED_BELOW, format_uuid, random_uuid
+from protocol.uuids import RESERVED_BELOW, format_uuid
 from storage.checkpoints.partition_metadata import read_partition_metadata
 from storage.dirs.closing import DirClosing
+from storage.dirs.deleted_logs import DeletedLogs
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
+from storage.dirs.identities import ensure_listed_once, settle_identities
 from storage.dirs.loading import DirLoading, LogToLoad, as_failure
 from storage.dirs.log_dir import DATA_LOGS, LogDir
 from storage.env.clock import Clock, Rng, monotonic_ms
@@ -25,16 +27,13 @@ from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
 from storage.log.deletions import Deletions, unlink_files
 from storage.log.page_budget import PageCacheBudget
-from storage.log.partition_log import PartitionLog, remove_log_files
+from storage.log.partition_log import PartitionLog
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import (
     CLEANER_CHECKPOINT,
-    CLUSTER_METADATA_TOPIC,
     DELETE_DIR_SUFFIX,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
-    META_PROPERTIES,
-    QUORUM_STATE,
     RECOVERY_POINT_CHECKPOINT,
     STRAY_DIR_SUFFIX,
     partition_dir,
@@ -57,11 +56,10 @@ class LogManager:
         "_clock",
         "_dir_of",
         "_fs",
-        "_pending_deletes",
         "_producer_id_expiration_ms",
-        "_renamed_in",
         "_rivals",
         "_rng",
+        "deleted_logs",
         "deletions",
         "dirs",
         "loading",
@@ -90,6 +88,7 @@ class LogManager:
         self.stats = stats or StorageStats()
         self.page_cache = page_cache or PageCacheBudget()  # of all logs; on the side that owns the logs
         self.open_files = OpenFiles() if open_files is None else open_files  # of all logs
+        self.deleted_logs = DeletedLogs(fs)
         self.deletions = Deletions()  # removed segments of all logs; on the side that owns the logs
         self.dirs = [LogDir(fs, normal_path(path)) for path in dirs]
         self.loading: list[DirLoading] = []  # how the directories were loaded at this start; set by begin_loading
@@ -99,10 +98,6 @@ class LogManager:
         self._cleaner_offsets: dict[TopicPartition, int] = {}
         # Logs of another topic id that a partition has besides the one in `logs`; from load to settle_rivals.
         self._rivals: list[tuple[TopicPartition, LogDir, PartitionLog]] = []
-        self._pending_deletes: list[
-            tuple[int, LogDir, str]
-        ] = []  # (due time, monotonic; dir, path), in the order of scheduling
-        self._renamed_in: set[LogDir] = set()  # where the names of logs have changed since the last sync
 
     def set_producer_id_expiration_ms(self, expiration_ms: int) -> None:
         """Replace the idle time after which producers are forgotten, in all logs and those to come."""
@@ -118,7 +113,7 @@ class LogManager:
         Raises: InconsistentDirs, DirLocked, NoUsableDir; locks taken so far are given back. Blocking: disk.
         """
         try:
-            self._refuse_duplicates()
+            ensure_listed_once(self._fs, self.dirs)
             for log_dir in self.dirs:
                 try:
                     log_dir.open()
@@ -128,53 +123,12 @@ class LogManager:
                     raise InconsistentDirs(str(error)) from error
             if not any(log_dir.is_online for log_dir in self.dirs):
                 raise NoUsableDir(f"no log directory can be used: {', '.join(log_dir.path for log_dir in self.dirs)}")
-            return self._settle_identities(node_id, cluster_id)
+            return settle_identities(
+                self._fs, self._rng, list(self.online_dirs()), node_id=node_id, cluster_id=cluster_id
+            )
         except StorageError:
             self._release_locks()
             raise
-
-    def _refuse_duplicates(self) -> None:
-        seen: dict[str, str] = {}
-        for log_dir in self.dirs:
-            canonical = self._fs.canonical(log_dir.path)
-            if canonical in seen:
-                raise InconsistentDirs(f"log directory {log_dir.path} is listed twice in log.dirs")
-            seen[canonical] = log_dir.path
-
-    def _settle_identities(self, node_id: int, cluster_id: str | None) -> str:
-        directory_ids = set()
-        for log_dir in self.online_dirs():
-            found = log_dir.properties
-            if found is None:
-                self._ensure_fresh(log_dir)
-                continue
-            cluster_id = cluster_id or found.cluster_id
-            if found.cluster_id != cluster_id:
-                raise InconsistentDirs(
-                    f"log directory {log_dir.path} belongs to cluster {found.cluster_id}, expected {cluster_id}"
-                )
-            if found.node_id != node_id:
-                raise InconsistentDirs(
-                    f"log directory {log_dir.path} belongs to node.id {found.node_id}, configured is {node_id}"
-                )
-            if found.directory_id is not None and found.directory_id in directory_ids:
-                raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
-            directory_ids.add(found.directory_id)
-        cluster_id = cluster_id or format_uuid(random_uuid(self._rng.random_bytes))
-        for log_dir in self.online_dirs():
-            try:
-                log_dir.settle_identity(cluster_id, node_id, self._rng)
-            except StorageFailure as failure:
-                log_dir.fail(failure)
-        return cluster_id
-
-    def _ensure_fresh(self, log_dir: LogDir) -> None:
-        """Refuse to give a new identity to a directory whose metadata log has been in use: clients know its cluster."""
-        if self._fs.exists(os.path.join(log_dir.path, f"{CLUSTER_METADATA_TOPIC}-0", QUORUM_STATE)):
-            raise InconsistentDirs(
-                f"log directory {log_dir.path} holds the metadata of a cluster, but its {META_PROPERTIES} is missing "
-                "or empty; restore it"
-            )
 
     def online_dirs(self) -> Iterator[LogDir]:
         """Iterate the directories that are trusted, in configured order."""
@@ -265,7 +219,8 @@ class LogManager:
             # Above the end of a log that lost its tail it would soon cover records that were never cleaned.
             if (offset := loading.cleaner_offsets.get(one.tp)) is not None and offset <= one.log.log_end_offset:
                 self._cleaner_offsets[one.tp] = offset
-        self._pending_deletes += [(now_ms, log_dir, path) for path in loading.deleted_paths]
+        for path in loading.deleted_paths:
+            self.deleted_logs.schedule(now_ms, log_dir, path)
         log_dir.note_loaded(DATA_LOGS)
         loading.forget()
 
@@ -361,8 +316,8 @@ class LogManager:
     def delete(self, tp: TopicPartition, *, delay_ms: int = 0) -> None:
         """Stop serving a log: rename its directory now, unlink the files after the delay.
 
-        The new name is durable after the next `purge_deleted`; if the machine dies before, the next start finds a log
-        that is nobody's. Readers with pinned regions go on. Raises: StorageFailure. Blocking: one rename.
+        The new name is durable after the next purge of `deleted_logs`; if the machine dies before, the next start finds
+        a log that is nobody's. Readers with pinned regions go on. Raises: StorageFailure. Blocking: one rename.
         """
         self._set_aside(tp, DELETE_DIR_SUFFIX, delay_ms)
 
@@ -378,7 +333,7 @@ class LogManager:
         log_dir = self._dir_of.pop(tp)
         target = self._rename_aside(tp, log, log_dir, marker)
         if delay_ms is not None:
-            self._pending_deletes.append((monotonic_ms(self._clock) + delay_ms, log_dir, target))
+            self.deleted_logs.schedule(monotonic_ms(self._clock) + delay_ms, log_dir, target)
 
     def _rename_aside(self, tp: TopicPartition, log: PartitionLog, log_dir: LogDir, marker: str) -> str:
         log.fail()  # nothing of it needs to be flushed
@@ -389,45 +344,9 @@ class LogManager:
             failure = as_failure(error, log.path)
             self.fail_dir(log_dir, failure)
             raise failure from error
-        self._renamed_in.add(log_dir)
+        self.deleted_logs.note_renamed(log_dir)
         log.move_to_directory(target)
         return target
-
-    def _sync_renamed(self) -> None:
-        """Make the names of deleted and stray logs durable: one sync a directory, however many they are."""
-        while self._renamed_in:
-            log_dir = self._renamed_in.pop()
-            if log_dir.is_online:
-                try:
-                    self._fs.sync_dir(log_dir.path)
-                except OSError as error:
-                    raise as_failure(error, log_dir.path) from error
-
-    def purge_deleted(self, now_ms: int) -> int:
-        """Make deletions durable, then unlink the deleted logs that are due; return how many.
-
-        Raises: StorageFailure, after the others were tried. Blocking: disk; any thread, one at a time.
-        """
-        due = [item for item in list(self._pending_deletes) if item[0] <= now_ms]
-        self._sync_renamed()  # first: else a crash might bring back half a log
-        first_failure: StorageFailure | None = None
-        for item in due:
-            _, log_dir, path = item
-            self._pending_deletes.remove(item)
-            try:
-                if log_dir.is_online and self._fs.exists(path):
-                    remove_log_files(self._fs, path)
-            except OSError as error:
-                first_failure = first_failure or as_failure(error, path)
-        if first_failure is not None:
-            raise first_failure
-        return len(due)
-
-    def next_purge_ms(self) -> int | None:
-        """Return when `purge_deleted` has something to do next: at once when a deletion is not durable yet."""
-        if self._renamed_in:
-            return 0
-        return min((due for due, _, _ in self._pending_deletes), default=None)
 
     def take_due_deletions(self, now_ms: int) -> list[tuple[LogDir, Callable[[], None]]]:
         """Take out the removed segments' files that are due: a call per online directory that unlinks its share.
@@ -560,7 +479,7 @@ class LogManager:
             log_dir.release()
 
     def __repr__(self) -> str:
-        return f"LogManager({self.dirs}, logs={len(self.logs)}, pending_deletes={len(self._pending_deletes)})"
+        return f"LogManager({self.dirs}, logs={len(self.logs)}, deleted={len(self.deleted_logs)})"
 
 
 def normal_path(path: str) -> str:

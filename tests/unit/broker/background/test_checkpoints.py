@@ -14,8 +14,8 @@ from broker.background.checkpoints import Checkpoints
 from broker.runtime.pools import Pools
 from config.views import LogConfig, LogManagerConfig
 from protocol.records.builder import build_batch
+from storage.dirs.deleted_logs import DeletedLogs
 from storage.dirs.log_dir import LogDir
-from storage.dirs.manager import LogManager
 from storage.env.posix import PosixFileSystem
 from storage.errors import StorageFailure
 from storage.log.flush import FlushPlan
@@ -213,20 +213,20 @@ async def test_purges_that_are_asked_for_at_once_do_not_get_into_each_others_way
     rig.hosted.create("t", partitions=8)
     rig.hosted.delete("t")
     running, most = 0, 0
-    purge_deleted = LogManager.purge_deleted
+    purge = DeletedLogs.purge
 
-    def watched(logs: LogManager, now_ms: int) -> int:
+    def watched(logs: DeletedLogs, now_ms: int) -> int:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        count = purge_deleted(logs, now_ms)
+        count = purge(logs, now_ms)
         running -= 1
         return count
 
-    monkeypatch.setattr(LogManager, "purge_deleted", watched)
+    monkeypatch.setattr(DeletedLogs, "purge", watched)
     await asyncio.gather(*(rig.checkpoints.purge() for _ in range(8)), rig.checkpoints.after_maintenance())
     assert most == 1
-    assert rig.hosted.logs.next_purge_ms() is None
+    assert rig.hosted.logs.deleted_logs.next_purge_ms() is None
 
 
 async def test_idle_producers_are_forgotten(rig: Rig) -> None:

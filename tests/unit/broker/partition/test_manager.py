@@ -70,8 +70,8 @@ def test_a_deleted_topic_is_gone_at_once_and_its_files_after_the_brokers_delay(h
     with pytest.raises(UnknownPartition):
         hosted.manager.get("t", 0)
     assert len(dirs_in(tmp_path, "-delete")) == 1
-    assert hosted.logs.purge_deleted(NOW_MS + 59_999) == 0
-    assert hosted.logs.purge_deleted(NOW_MS + 60_000) == 1
+    assert hosted.logs.deleted_logs.purge(NOW_MS + 59_999) == 0
+    assert hosted.logs.deleted_logs.purge(NOW_MS + 60_000) == 1
     assert dirs_in(tmp_path) == []
 
 

@@ -120,7 +120,7 @@ def test_foreign_entries_are_left_alone(manager_of, tmp_path):
     assert manager.logs == {}
     manager.create(TopicPartition("t", 0), TOPIC_ID, CONFIG)
     manager.delete(TopicPartition("t", 0))
-    manager.purge_deleted(1 << 60)
+    manager.deleted_logs.purge(1 << 60)
     manager.close()
     assert set(before) <= set(os.listdir(tmp_path))
 
@@ -135,9 +135,9 @@ def test_a_deleted_log_is_renamed_at_once_and_unlinked_after_the_delay(manager_o
     assert tp not in manager.logs
     (name,) = [name for name in os.listdir(tmp_path) if name.startswith("t-0")]
     assert name.endswith("-delete")
-    manager.purge_deleted(clock.now + 59_999)
+    manager.deleted_logs.purge(clock.now + 59_999)
     assert (tmp_path / name).exists()
-    assert manager.purge_deleted(clock.now + 60_000) == 1
+    assert manager.deleted_logs.purge(clock.now + 60_000) == 1
     assert not (tmp_path / name).exists()
     assert len(found.region.read()) == found.size
     found.region.release()
@@ -150,7 +150,7 @@ def test_deletions_left_by_a_crash_are_finished(manager_of, tmp_path):
     (leftover / "00000000000000000000.log").write_bytes(b"")
     manager = manager_of(tmp_path)
     assert manager.logs == {}
-    manager.purge_deleted(1 << 60)
+    manager.deleted_logs.purge(1 << 60)
     assert not leftover.exists()
 
 

@@ -1,0 +1,65 @@
+"""Which cluster and node log directories belong to: found to agree, or given to fresh ones."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Sequence
+
+from protocol.uuids import format_uuid, random_uuid
+from storage.dirs.errors import InconsistentDirs
+from storage.dirs.log_dir import LogDir
+from storage.env.clock import Rng
+from storage.env.fs import FileSystem
+from storage.errors import StorageFailure
+from storage.segment.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES, QUORUM_STATE
+
+
+def ensure_listed_once(fs: FileSystem, dirs: Sequence[LogDir]) -> None:
+    """Check that no two paths lead to one directory. Raises: InconsistentDirs."""
+    seen: dict[str, str] = {}
+    for log_dir in dirs:
+        canonical = fs.canonical(log_dir.path)
+        if canonical in seen:
+            raise InconsistentDirs(f"log directory {log_dir.path} is listed twice in log.dirs")
+        seen[canonical] = log_dir.path
+
+
+def settle_identities(fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_id: int, cluster_id: str | None) -> str:
+    """Compare the identities of opened directories and complete them; return the cluster id.
+
+    A directory that cannot be written goes offline. Raises: InconsistentDirs. Blocking: disk.
+    """
+    directory_ids = set()
+    for log_dir in dirs:
+        found = log_dir.properties
+        if found is None:
+            _ensure_fresh(fs, log_dir)
+            continue
+        cluster_id = cluster_id or found.cluster_id
+        if found.cluster_id != cluster_id:
+            raise InconsistentDirs(
+                f"log directory {log_dir.path} belongs to cluster {found.cluster_id}, expected {cluster_id}"
+            )
+        if found.node_id != node_id:
+            raise InconsistentDirs(
+                f"log directory {log_dir.path} belongs to node.id {found.node_id}, configured is {node_id}"
+            )
+        if found.directory_id is not None and found.directory_id in directory_ids:
+            raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
+        directory_ids.add(found.directory_id)
+    cluster_id = cluster_id or format_uuid(random_uuid(rng.random_bytes))
+    for log_dir in dirs:
+        try:
+            log_dir.settle_identity(cluster_id, node_id, rng)
+        except StorageFailure as failure:
+            log_dir.fail(failure)
+    return cluster_id
+
+
+def _ensure_fresh(fs: FileSystem, log_dir: LogDir) -> None:
+    """Refuse to give a new identity to a directory whose metadata log has been in use: clients know its cluster."""
+    if fs.exists(os.path.join(log_dir.path, f"{CLUSTER_METADATA_TOPIC}-0", QUORUM_STATE)):
+        raise InconsistentDirs(
+            f"log directory {log_dir.path} holds the metadata of a cluster, but its {META_PROPERTIES} is missing "
+            "or empty; restore it"
+        )
