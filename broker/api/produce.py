@@ -36,7 +36,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
+from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from storage.errors import InvalidRecord, RecordsRefused
 from storage.log.validator import ValidatedBatch, needs_decompression
 
@@ -96,14 +96,17 @@ class _Repeat:
         if (
             partition is None
             or not partition.is_immediate
-            or _is_transactional(records)
+            or _is_special(records)
             or _is_heavy(records, partition)
             or (self._topic_id is not None and partition.topic_id != self._topic_id)
         ):
             return None
+        # A log that stamps its own time has done so before it may refuse; the long way must find what was sent.
+        sent = bytes(records[:HEADER_SIZE]) if partition.stamps_time else b""
         try:
             result = partition.append(records, acks=self._acks, request_version=self._version)
         except Exception:
+            records[: len(sent)] = sent
             return None
         return [
             self._known.answer(frame, index, result.base_offset, result.log_append_time_ms, result.log_start_offset)
@@ -305,6 +308,11 @@ def _is_transactional(records: object) -> bool:
         and len(records) >= HEADER_SIZE
         and bool(records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
     )
+
+
+def _is_special(records: memoryview) -> bool:
+    """Tell of what no producer sends in the normal course: a transaction, or a time that a log has to take back."""
+    return len(records) >= HEADER_SIZE and bool(records[LOW_ATTRIBUTES_AT] & (TRANSACTIONAL_BIT | LOG_APPEND_TIME_BIT))
 
 
 def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:

@@ -28,7 +28,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from protocol.records.batch import parse_header
+from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from tests.harness.hosted import LISTENER, NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
@@ -126,6 +126,41 @@ def test_a_refused_batch_gets_the_error_of_the_long_way_and_leaves_nothing(wire:
     assert wire.send(one(base_offset=5)).error_code == ErrorCode.INVALID_RECORD
     assert wire.send(one(is_transactional=True)).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert wire.send(one()).base_offset == 2
+
+
+@pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME_BIT], ids=["own time", "taken time"])
+@pytest.mark.parametrize("fault", ["too large for a segment", "out of order", "old epoch", "no fault"])
+def test_a_refusal_is_the_same_on_both_ways(wire: Wire, timestamp_type: str, attributes: int, fault: str) -> None:
+    def send() -> PartitionProduceResponse:
+        size = 2000 if fault == "too large for a segment" else 1
+        batch = bytearray(
+            build_batch(
+                [(b"k", b"v" * size)],
+                timestamp=NOW_MS,
+                producer_id=5,
+                producer_epoch=0 if fault == "old epoch" else 1,
+                base_sequence=7 if fault == "out of order" else sequence,
+            )
+        )
+        patch_timestamps(batch, 0, parse_header(batch), attributes, NOW_MS)
+        return wire.send(bytes(batch))
+
+    wire.hosted.configure("t", LogConfig(message_timestamp_type=timestamp_type, segment_bytes=1000))
+    answers = []
+    for is_prepared in (False, True):
+        wire.context.repeat = None
+        for sequence in range(2):
+            wire.send(one(producer_id=5, producer_epoch=1, base_sequence=sequence))
+        assert wire.is_prepared()
+        if not is_prepared:
+            wire.context.repeat = None
+        sequence = 2
+        answer = send()
+        answers.append((answer.error_code, answer.error_message, len(answer.record_errors)))
+        wire.hosted.delete("t")
+        wire.hosted.create("t", 3)
+    assert answers[0] == answers[1]
 
 
 def test_a_deleted_topic_a_missing_partition_and_a_new_incarnation_are_seen(wire: Wire) -> None:
