@@ -9,33 +9,19 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
 import uvloop
-from prometheus_client import CollectorRegistry, ProcessCollector
 
-from broker.api.alter_configs import AlterConfigsApi
-from broker.api.cluster import ClusterApi
-from broker.api.configs import ConfigsApi
-from broker.api.delete_records import DeleteRecordsApi
 from broker.api.dispatch import Dispatcher
 from broker.api.errors import known_code
+from broker.api.families import Rooms, families, fetch_family
 from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
-from broker.api.group_admin import GroupAdminApi
-from broker.api.group_classic import GroupClassicApi
-from broker.api.group_find import GroupFindApi
-from broker.api.group_offsets import GroupOffsetsApi
-from broker.api.leaders import Leaders
-from broker.api.offsets import OffsetsApi
-from broker.api.produce import ProduceApi
-from broker.api.producers import ProducersApi
 from broker.api.route import Route
 from broker.api.table import join
-from broker.api.topics import TopicsApi
-from broker.api.versions import VersionsApi
 from broker.background.checkpoints import Checkpoints
 from broker.background.cleaner_child import CleanerChild
 from broker.background.compaction import Cleaner
@@ -43,27 +29,26 @@ from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
-from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, INTERNAL_TOPICS, InternalTopics
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics
 from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step
-from broker.metadata.controller.brokers import SECURITY_PROTOCOLS, Registration
-from broker.metadata.controller.run import Controller, SnapshotRules
+from broker.metadata.controller.brokers import registration_of
+from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import TopicRules
-from broker.metadata.damage import ensure_not_lost, ensure_whole
+from broker.metadata.damage import ensure_not_lost
 from broker.metadata.errors import MetadataError
-from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, EndpointImage
+from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
-from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
-from broker.metadata.retention import MetadataRetention
+from broker.metadata.opening import METADATA_LOG, open_cluster_log, path_in, snapshot_rules, take_metadata_dir
 from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
-from broker.metrics.exporter import Exporter
+from broker.metrics.exporter import Exporter, registry_of
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
-from broker.runtime.memory import memory_limit_bytes
+from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
@@ -76,11 +61,10 @@ from config.build import (
     log_manager_config,
     network_config,
 )
-from config.dynamic import describe_topic
 from config.resolve import Resolver
-from config.views import ListenerConfig, LogConfig, log_config
+from config.views import ListenerConfig, log_config
 from protocol.api_keys import ApiKey
-from protocol.uuids import ZERO_UUID, random_uuid
+from protocol.uuids import random_uuid
 from storage.dirs.errors import NoUsableDir
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
@@ -88,25 +72,17 @@ from storage.env.clock import SystemClock, SystemRng
 from storage.env.posix import PosixFileSystem
 from storage.errors import StorageError, StorageFailure
 from storage.log.page_budget import PageCacheBudget
-from storage.log.partition_log import PartitionLog
 from storage.segment.open_files import OpenFiles
 from storage.stats import StorageStats
-from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
-METADATA_LOG = "metadata log"
 METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
-PAGE_CACHE_SHARE = 0.5
-"""The part of the memory limit that written data may take in the page cache, unless a budget is configured."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
-MAX_METADATA_BATCH_BYTES = 16 * 1024 * 1024
-"""A command's batch may be half of this; the log itself only guards against nonsense."""
 
 
 class Broker:
@@ -132,7 +108,7 @@ class Broker:
         self._status = 0
         self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
-        page_cache = PageCacheBudget(int(memory_limit_bytes() * PAGE_CACHE_SHARE))
+        page_cache = PageCacheBudget(page_cache_bytes())
         descriptors = raise_limit()
         self._logs = LogManager(
             self._fs,
@@ -292,10 +268,8 @@ class Broker:
     async def _open_http(self) -> None:
         if self._config.http_listener is None:
             return
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        registry.register(BrokerCollector(self._stats, self._metric_sources()))
-        self._exporter = Exporter(registry, self._not_ready_reason)
+        collector = BrokerCollector(self._stats, self._metric_sources())
+        self._exporter = Exporter(registry_of(collector), self._not_ready_reason)
         host, port = self._config.http_listener
         try:
             self._http_port = await self._exporter.open(host, port)
@@ -315,18 +289,8 @@ class Broker:
         return f"{step}: {progress}" if progress else step
 
     async def _lock_dirs(self) -> None:
-        node_id = self._config.node_id
-        self._cluster_id = self._logs.open_dirs(node_id)
-        of_data = self._logs.dir_at(self._config.metadata_log_dir)
-        if of_data is not None:
-            self._metadata_dir = of_data
-            of_data.expect(METADATA_LOG)
-            of_data.begin_loading()
-            return
-        self._metadata_dir = LogDir(self._fs, self._config.metadata_log_dir, METADATA_LOG)
-        self._metadata_dir.open()
-        self._metadata_dir.settle_identity(self._cluster_id, node_id, self._rng)
-        self._metadata_dir.begin_loading()
+        self._cluster_id = self._logs.open_dirs(self._config.node_id)
+        self._metadata_dir = take_metadata_dir(self._fs, self._rng, self._logs, self._config, self._cluster_id)
 
     async def _close_logs(self) -> None:
         await self._recovery.close()
@@ -350,35 +314,13 @@ class Broker:
             raise self._metadata_dir.failure
 
     async def _load_metadata(self) -> None:
-        directory = self._metadata_dir
-        voter = Voter(self._config.node_id, directory.directory_id)
-        path = os.path.join(directory.path, str(METADATA_PARTITION))
-        if not self._fs.exists(path):
-            format_metadata_dir(self._fs, self._clock, directory.path, path, voter)
-        ensure_whole(self._fs, path)
-        log = PartitionLog.open(
-            self._fs,
-            self._clock,
-            self._rng,
-            path,
-            METADATA_PARTITION,
-            LogConfig(
-                validate_on_open=False,  # every batch has just been checked
-                segment_bytes=self._config.metadata_log_segment_bytes,
-                segment_ms=self._config.metadata_log_segment_ms,
-                max_message_bytes=MAX_METADATA_BATCH_BYTES,
-                # What goes is what snapshots cover; the log's own age and size are no reason.
-                retention_ms=-1,
-                retention_bytes=-1,
-                file_delete_delay_ms=self._config.metadata_delete_delay_ms,
-            ),
-            clean=directory.was_clean,
-            stats=self._storage_stats,
+        log = open_cluster_log(
+            self._fs, self._clock, self._rng, self._metadata_dir, self._cluster_id, self._config, self._storage_stats
         )
         self._controller = Controller(
-            ClusterLog(self._fs, self._clock, log, voter, self._cluster_id),
+            log,
             TopicRules(self._config, self._groups, self._live.resolver),
-            self._snapshot_rules(),
+            snapshot_rules(self._config),
             self._clock,
             self._rng,
             self._on_metadata_disk,
@@ -386,35 +328,22 @@ class Broker:
         )
         self._controller.load()
         self._apply_broker_configs(self._resolver_now())
-        directory.note_loaded(METADATA_LOG)
+        self._metadata_dir.note_loaded(METADATA_LOG)
 
     async def _start_controller(self) -> None:
-        path = os.path.join(self._metadata_dir.path, str(METADATA_PARTITION))
-        ensure_not_lost(self._fs, path, self._image(), has_logs=bool(self._logs.logs))
+        ensure_not_lost(self._fs, path_in(self._metadata_dir), self._image(), has_logs=bool(self._logs.logs))
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._follow_broker_configs)
         self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._report_directories)
         self._controller.subscribe(self._follow_groups)
         await self._controller.start(
-            Registration(
-                broker_id=self._config.node_id,
+            registration_of(
+                self._config,
+                self._listeners_bound,
+                (log_dir.directory_id for log_dir in self._logs.online_dirs()),
                 incarnation_id=random_uuid(self._rng.random_bytes),
-                endpoints=tuple(
-                    EndpointImage(one.name, one.advertised_host, one.advertised_port, SECURITY_PROTOCOLS[one.protocol])
-                    for one in self._listeners_bound
-                ),
-                rack=self._config.rack,
-                log_dirs=tuple(log_dir.directory_id for log_dir in self._logs.online_dirs()),
             )
-        )
-
-    def _snapshot_rules(self) -> SnapshotRules:
-        config = self._config
-        return SnapshotRules(
-            config.metadata_log_max_record_bytes_between_snapshots,
-            config.metadata_log_max_snapshot_interval_ms,
-            retention=MetadataRetention(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
         )
 
     async def _stop_tasks(self) -> None:
@@ -462,8 +391,21 @@ class Broker:
         await self._disk_work.close()
 
     async def _open_listeners(self) -> None:
+        assert self._coordinator is not None
+        rooms = Rooms(
+            self._config,
+            self._live,
+            self._pools,
+            self._controller,
+            self._partitions,
+            self._coordinator,
+            self._sessions,
+            self._checkpoints.save_log_starts,
+            self._image,
+        )
+        self._fetch = fetch_family(rooms)
         table: dict[ApiKey, Route] = {}
-        table.update(self._routes(table))
+        table.update(join(families(rooms, self._fetch, table)))
         self._listeners.open(Dispatcher(table, self._stats, self._clock.monotonic_ns))
 
     async def _drain_listeners(self) -> None:
@@ -477,31 +419,6 @@ class Broker:
         """For steps that leave nothing behind."""
 
     # --- wiring ---
-
-    def _routes(self, table: Mapping[ApiKey, Route]) -> dict[ApiKey, Route]:
-        controller, coordinator, partitions = self._controller, self._coordinator, self._partitions
-        assert coordinator is not None
-        node_id = self._config.node_id
-        leaders = Leaders(self._image)
-        self._fetch = FetchApi(partitions, self._image, self._sessions, leaders, self._config.fetch_max_bytes)
-        return join(
-            (
-                ProduceApi(partitions, self._image, leaders, self._pools, INTERNAL_TOPICS),
-                self._fetch,
-                OffsetsApi(partitions, self._pools),
-                DeleteRecordsApi(partitions, self._checkpoints.save_log_starts),
-                ClusterApi(controller, self._config),
-                TopicsApi(controller, lambda overrides: describe_topic(self._resolver_now(), overrides)),
-                ConfigsApi(self._image, self._live.resolver, node_id),
-                AlterConfigsApi(controller, node_id),
-                ProducersApi(controller),
-                GroupFindApi(coordinator, node_id),
-                GroupClassicApi(coordinator),
-                GroupOffsetsApi(coordinator, self._image),
-                GroupAdminApi(coordinator),
-                VersionsApi(lambda: table, self._image),
-            )
-        )
 
     def _image(self) -> ClusterImage:
         return self._controller.image
@@ -520,12 +437,8 @@ class Broker:
             await self._on_metadata_disk(create)
 
     def _report_directories(self, delta: Delta, image: ClusterImage) -> None:
-        """Tell the metadata where new replicas landed, where it could not know: with several directories."""
-        landed = {}
-        for placed in delta.created_partitions:
-            log_dir = self._logs.dir_of(placed.topic_partition)
-            if log_dir is not None and ZERO_UUID in placed.image.directories:
-                landed[placed.topic_partition] = log_dir.directory_id
+        """Tell the metadata where new replicas landed."""
+        landed = self._partitions.landed(delta)
         if landed:
             self._tasks.spawn("report-directories", self._controller.assign_directories(landed))
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -26,6 +26,14 @@ TEXT = "text/plain; charset=utf-8"
 
 Health = Callable[[], str]
 """Gives the empty string when all is well, else the reason."""
+
+
+def registry_of(collector: Collector) -> CollectorRegistry:
+    """Register a collector, and with it what the kernel knows of the process."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    registry.register(collector)
+    return registry
 
 
 class Exporter:

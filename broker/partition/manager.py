@@ -10,6 +10,7 @@ from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage,
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.partition import DiskWork, Partition
 from config.views import LogConfig
+from protocol.uuids import ZERO_UUID
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.errors import InconsistentTopicId, StorageError, StorageFailure
@@ -116,6 +117,15 @@ class PartitionManager:
                     self._logs.create(placed.topic_partition, placed.topic.topic_id, configs[placed.topic.name])
 
         return create
+
+    def landed(self, delta: Delta) -> dict[TopicPartition, bytes]:
+        """Return the directory id of each new log whose place the metadata could not know: with several directories."""
+        landed = {}
+        for placed in delta.created_partitions:
+            log_dir = self._logs.dir_of(placed.topic_partition)
+            if log_dir is not None and ZERO_UUID in placed.image.directories:
+                landed[placed.topic_partition] = log_dir.directory_id
+        return landed
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Bring the hosted partitions in line with a new image. Raises: nothing that a disk could cause."""

@@ -15,6 +15,9 @@ ROOT_V2 = PurePosixPath("/sys/fs/cgroup")
 ROOT_V1 = PurePosixPath("/sys/fs/cgroup/memory")
 OWN_GROUPS = "/proc/self/cgroup"
 
+PAGE_CACHE_SHARE = 0.5
+"""The part of the limit that written data may take in the page cache, unless a budget is configured."""
+
 ReadText = Callable[[str], str]
 
 
@@ -22,6 +25,11 @@ def read_text(path: str) -> str:
     """Return a small file's content. Raises: OSError."""
     with open(path, encoding="ascii", errors="replace") as file:
         return file.read()
+
+
+def page_cache_bytes() -> int:
+    """Return how much of the page cache written data may take by default."""
+    return int(memory_limit_bytes() * PAGE_CACHE_SHARE)
 
 
 def memory_limit_bytes(read: ReadText = read_text, physical_bytes: int | None = None) -> int:

@@ -6,11 +6,12 @@ registration record. Other brokers that a taken-over log still shows alive are f
 Source: ClusterControlManager.registerBroker, BrokerHeartbeatManager.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from broker.metadata.controller.features import SUPPORTED_FEATURES
 from broker.metadata.image import BrokerImage, ClusterImage, EndpointImage
+from config.views import BrokerConfig, ListenerConfig
 from protocol.stored.cluster import (
     BrokerEndpoint,
     BrokerFeature,
@@ -31,6 +32,22 @@ class Registration(NamedTuple):
     endpoints: tuple[EndpointImage, ...]
     rack: str | None
     log_dirs: tuple[bytes, ...]
+
+
+def registration_of(
+    config: BrokerConfig, listeners: Iterable[ListenerConfig], directory_ids: Iterable[bytes], *, incarnation_id: bytes
+) -> Registration:
+    """Say about this broker what its configuration, bound listeners and online directories say."""
+    return Registration(
+        broker_id=config.node_id,
+        incarnation_id=incarnation_id,
+        endpoints=tuple(
+            EndpointImage(one.name, one.advertised_host, one.advertised_port, SECURITY_PROTOCOLS[one.protocol])
+            for one in listeners
+        ),
+        rack=config.rack,
+        log_dirs=tuple(directory_ids),
+    )
 
 
 def register(registration: Registration, offset: int) -> BrokerImage:

@@ -1,0 +1,78 @@
+"""Every family of handlers, made of the rooms it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from broker.api.alter_configs import AlterConfigsApi
+from broker.api.cluster import ClusterApi
+from broker.api.configs import ConfigsApi
+from broker.api.delete_records import DeleteRecordsApi
+from broker.api.fetch import FetchApi
+from broker.api.fetch_sessions import FetchSessions
+from broker.api.group_admin import GroupAdminApi
+from broker.api.group_classic import GroupClassicApi
+from broker.api.group_find import GroupFindApi
+from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.leaders import Leaders
+from broker.api.offsets import OffsetsApi
+from broker.api.produce import ProduceApi
+from broker.api.producers import ProducersApi
+from broker.api.route import Route
+from broker.api.table import Family
+from broker.api.topics import TopicsApi
+from broker.api.versions import VersionsApi
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.internal_topics import INTERNAL_TOPICS
+from broker.metadata.controller.run import Controller
+from broker.metadata.image import ClusterImage
+from broker.metadata.live_config import LiveConfig
+from broker.partition.manager import PartitionManager
+from broker.runtime.pools import Pools
+from config.dynamic import describe_topic
+from config.views import BrokerConfig
+from protocol.api_keys import ApiKey
+
+
+class Rooms(NamedTuple):
+    """What handlers work with."""
+
+    config: BrokerConfig
+    live: LiveConfig
+    pools: Pools
+    controller: Controller
+    partitions: PartitionManager
+    coordinator: GroupCoordinator
+    sessions: FetchSessions
+    save_log_starts: Callable[[], Awaitable[None]]
+    image: Callable[[], ClusterImage]
+    """The cluster as it is now."""
+
+
+def fetch_family(rooms: Rooms) -> FetchApi:
+    """Make the family whose waits are to be ended at a stop."""
+    leaders = Leaders(rooms.image)
+    return FetchApi(rooms.partitions, rooms.image, rooms.sessions, leaders, rooms.config.fetch_max_bytes)
+
+
+def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tuple[Family, ...]:
+    """Make all families; `table` is what their routes will be joined to, for ApiVersions."""
+    image, node_id = rooms.image, rooms.config.node_id
+    controller, coordinator = rooms.controller, rooms.coordinator
+    return (
+        ProduceApi(rooms.partitions, image, Leaders(image), rooms.pools, INTERNAL_TOPICS),
+        fetch,
+        OffsetsApi(rooms.partitions, rooms.pools),
+        DeleteRecordsApi(rooms.partitions, rooms.save_log_starts),
+        ClusterApi(controller, rooms.config),
+        TopicsApi(controller, lambda overrides: describe_topic(rooms.live.resolver(image()), overrides)),
+        ConfigsApi(image, rooms.live.resolver, node_id),
+        AlterConfigsApi(controller, node_id),
+        ProducersApi(controller),
+        GroupFindApi(coordinator, node_id),
+        GroupClassicApi(coordinator),
+        GroupOffsetsApi(coordinator, image),
+        GroupAdminApi(coordinator),
+        VersionsApi(lambda: table, image),
+    )
