@@ -371,9 +371,6 @@ class Broker:
         self._serve_groups(controller.image)
 
     async def _stop_coordinators(self) -> None:
-        self._close_coordinators()
-
-    def _close_coordinators(self) -> None:
         if self._coordinator is not None:
             self._coordinator.close()
 
@@ -412,7 +409,7 @@ class Broker:
         self._listeners.stop_accepting()
         # Whoever waits is answered, else nothing would end the wait.
         self._fetch.stop()
-        self._close_coordinators()
+        await self._stop_coordinators()
         await self._listeners.drain(self._config.shutdown_timeout_ms * DRAIN_SHARE)
 
     async def _nothing(self) -> None:
