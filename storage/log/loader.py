@@ -51,6 +51,7 @@ from storage.segment.names import (
     segment_file,
 )
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
+from storage.segment.recovery import cut_padding, recover
 from storage.segment.scan import OffsetOverflow
 from storage.segment.segment import Segment
 from storage.segment.txn_index import AbortedTxn
@@ -176,7 +177,7 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
             state.unsynced_files += segment.file_paths()  # flushes begin at the recovery point, which is above
         if not parameters.is_clean or segment.has_odd_index_sizes():
             segment.ensure_indexes()
-        if not parameters.is_clean and state.segments.after(segment) in suspect[:1] and segment.cut_padding():
+        if not parameters.is_clean and state.segments.after(segment) in suspect[:1] and cut_padding(segment):
             state.unsynced_files.append(segment.log.path)
         _ensure_in_range(state, segment)
         segment.release_files()
@@ -220,7 +221,7 @@ def _ensure_in_range(state: LogState, segment: Segment) -> None:
 
 def _validate_active(segment: Segment, progress: LoadProgress) -> None:
     """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
-    found = segment.recover(lambda header, batch: None, progress, known_epoch=MAX_EPOCH)
+    found = recover(segment, lambda header, batch: None, progress, known_epoch=MAX_EPOCH)
     if found.cut_bytes:
         segment.txn_index.truncate_to(found.next_offset)
 
@@ -246,7 +247,7 @@ def _recover_in_turn(
         if completed is not None and completed.is_aborted:
             aborted.append(aborted_txn(completed))
 
-    found = segment.recover(follow, progress, known_epoch=epochs.latest_epoch, before_cut=before_cut)
+    found = recover(segment, follow, progress, known_epoch=epochs.latest_epoch, before_cut=before_cut)
     producers.map_end_offset = found.next_offset
     if segment.txn_index.replace(aborted):
         state.has_new_names = True

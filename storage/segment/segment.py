@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
 from config.views import LONG_MAX, LogConfig
-from protocol.records.batch import NO_LEADER_EPOCH, BatchHeader
+from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
 from storage.errors import CorruptIndex, IndexTooSmall
@@ -30,18 +29,14 @@ from storage.segment.names import (
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.segment.open_files import OpenFiles
-from storage.segment.scan import Follow, IndexEntries, OffsetOverflow, Scanned, scan
+from storage.segment.scan import IndexEntries, OffsetOverflow
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
 from storage.segment.view import SegmentView
-from storage.stats import LoadProgress
 
 NEVER = LONG_MAX
 MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
-PADDING_PROBE_BYTES = (
-    4096  # zeros behind the last batch are a block at most, or the rest of a segment of the reference's
-)
 
 logger = logging.getLogger(__name__)
 
@@ -339,11 +334,12 @@ class Segment:
         """Return the offset after the last batch, walking from the last index entry. Raises: CorruptBatch."""
         self.ensure_indexes()
         following = self.base_offset
-        for _, header in self.log.headers(self._last_indexed()):
+        for _, header in self.log.headers(self.last_indexed()):
             following = header.next_offset
         return following
 
-    def _last_indexed(self) -> int:
+    def last_indexed(self) -> int:
+        """Return the position of the last batch that the offset index knows, 0 without one."""
         return self.offset_index.lookup(self.offset_index.last_offset) if self.offset_index.file.count else 0
 
     def ensure_in_range(self, last_offset: int) -> None:
@@ -351,77 +347,32 @@ class Segment:
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             raise OffsetOverflow(self.base_offset, last_offset)
 
-    # --- recovery and truncation ---
-
-    def recover(
-        self,
-        follow: Follow,
-        progress: LoadProgress,
-        *,
-        known_epoch: int = NO_LEADER_EPOCH,
-        before_cut: Callable[[], None] | None = None,
-    ) -> Scanned:
-        """Rebuild the indexes from the batches and cut at the first bad byte; before_cut is called before the latter.
-
-        `follow` sees the good batches that tell of a producer or of an epoch above known_epoch, in order. The txn index
-        is the caller's. Raises: OffsetOverflow, and nothing has changed. Blocking: reads the whole segment.
-        """
-        self._index_sizes = None
-        entries = IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
-        found = scan(self.log, entries, follow, progress, known_epoch=known_epoch)
-        self.bytes_since_index = 0
-        cut = max(self.log.open().size(), self.log.size) - found.valid_bytes
-        if cut:
-            logger.warning(
-                "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
-                *(self.log.path, found.valid_bytes, cut, found.damage or "unused space"),
-            )
-            if before_cut is not None:
-                before_cut()
-        if cut or self.log.allocation is not None:
-            self.log.truncate(found.valid_bytes)  # gives back what was reserved, too
-        self._take_entries(entries)
-        progress.recovered_segments += 1
-        progress.cut_bytes += cut
-        return found._replace(cut_bytes=cut)
-
-    def cut_padding(self) -> bool:
-        """Cut zeros behind the last batch; tell whether there were any.
-
-        A preallocated segment is cut when it is rolled. A crash of the machine may undo that after everything in the
-        segment was flushed, so that recovery begins behind it. Raises: OffsetOverflow. Blocking: disk.
-        """
-        self.ensure_indexes()
-        end = self._last_indexed()
-        with suppress(CorruptBatch):
-            for position, header in self.log.headers(end):
-                end = position + header.size_bytes
-        surplus = self.log.size - end
-        if not surplus or any(self.log.read(end, PADDING_PROBE_BYTES)):
-            return False
-        logger.warning("cutting unused space path=%s valid_bytes=%d cut_bytes=%d", self.log.path, end, surplus)
-        self.log.truncate(end)
-        return True
+    # --- rebuilding and truncation: see storage.segment.recovery for the rest ---
 
     def rebuild_indexes(self) -> None:
         """Make both sparse indexes anew from the headers, trusting the `.log`; the txn index is left alone.
 
         Raises: OffsetOverflow.
         """
-        self._index_sizes = None
-        entries = IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
+        entries = self.new_entries()
         try:
             for position, header in self.log.headers():
                 entries.take(position, header.last_offset, header.max_timestamp)
         except CorruptBatch as error:
             logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
-        self._take_entries(entries)
+        self.take_entries(entries)
         self.offset_index.file.sync()  # no flush will come by here
         self.time_index.file.sync()
         if self.is_active:
             self.activate()
 
-    def _take_entries(self, entries: IndexEntries) -> None:
+    def new_entries(self) -> IndexEntries:
+        """Begin to make both sparse indexes anew; what was known of the old ones is forgotten."""
+        self._index_sizes = None
+        return IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
+
+    def take_entries(self, entries: IndexEntries) -> None:
+        """Let new entries be the indexes."""
         entries.write()
         self.largest_timestamp = entries.largest_timestamp
         self.offset_of_largest_timestamp = entries.offset_of_largest

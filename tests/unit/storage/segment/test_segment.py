@@ -4,6 +4,7 @@ import pytest
 
 from config.views import LogConfig
 from protocol.records.builder import build_batch
+from storage.segment.recovery import recover
 from storage.segment.segment import Segment
 from storage.segment.segments import MAX_OPEN_SEALED, Segments
 from storage.stats import LoadProgress
@@ -110,7 +111,7 @@ def test_recovery_cuts_at_the_first_bad_byte(fs, tmp_path, damage):
     )
     seen = []
     progress = LoadProgress()
-    found = again.recover(lambda header, batch: seen.append(header.base_offset), progress)
+    found = recover(again, lambda header, batch: seen.append(header.base_offset), progress)
     assert found.valid_bytes == expected * size
     assert found.next_offset == expected
     assert found.cut_bytes == len(data) - expected * size == progress.cut_bytes

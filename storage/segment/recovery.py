@@ -1,0 +1,69 @@
+"""Recovery of one segment: what its batches prove is kept, everything behind the first bad byte is cut."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from protocol.records.batch import NO_LEADER_EPOCH
+from protocol.records.errors import CorruptBatch
+from storage.segment.scan import Follow, Scanned, scan
+from storage.segment.segment import Segment
+from storage.stats import LoadProgress
+
+PADDING_PROBE_BYTES = 4096
+"""Zeros behind the last batch are a block at most, or the rest of a segment of the reference's."""
+
+logger = logging.getLogger(__name__)
+
+
+def recover(
+    segment: Segment,
+    follow: Follow,
+    progress: LoadProgress,
+    *,
+    known_epoch: int = NO_LEADER_EPOCH,
+    before_cut: Callable[[], None] | None = None,
+) -> Scanned:
+    """Rebuild the indexes from the batches and cut at the first bad byte; before_cut is called before the latter.
+
+    `follow` sees the good batches that tell of a producer or of an epoch above known_epoch, in order. The txn index
+    is the caller's. Raises: OffsetOverflow, and nothing has changed. Blocking: reads the whole segment.
+    """
+    entries = segment.new_entries()
+    found = scan(segment.log, entries, follow, progress, known_epoch=known_epoch)
+    segment.bytes_since_index = 0
+    cut = max(segment.log.open().size(), segment.log.size) - found.valid_bytes
+    if cut:
+        logger.warning(
+            "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
+            *(segment.log.path, found.valid_bytes, cut, found.damage or "unused space"),
+        )
+        if before_cut is not None:
+            before_cut()
+    if cut or segment.log.allocation is not None:
+        segment.log.truncate(found.valid_bytes)  # gives back what was reserved, too
+    segment.take_entries(entries)
+    progress.recovered_segments += 1
+    progress.cut_bytes += cut
+    return found._replace(cut_bytes=cut)
+
+
+def cut_padding(segment: Segment) -> bool:
+    """Cut zeros behind the last batch; tell whether there were any.
+
+    A preallocated segment is cut when it is rolled. A crash of the machine may undo that after everything in the
+    segment was flushed, so that recovery begins behind it. Raises: OffsetOverflow. Blocking: disk.
+    """
+    segment.ensure_indexes()
+    end = segment.last_indexed()
+    with suppress(CorruptBatch):
+        for position, header in segment.log.headers(end):
+            end = position + header.size_bytes
+    surplus = segment.log.size - end
+    if not surplus or any(segment.log.read(end, PADDING_PROBE_BYTES)):
+        return False
+    logger.warning("cutting unused space path=%s valid_bytes=%d cut_bytes=%d", segment.log.path, end, surplus)
+    segment.log.truncate(end)
+    return True
