@@ -10,6 +10,7 @@ Exit status: 0 after a clean stop, 1 for a configuration that is refused (one li
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -19,6 +20,10 @@ from broker.version import VERSION
 from config.docs import render_effective
 from config.errors import InvalidConfig
 from config.load import load
+
+GARBAGE_OF_IMPORTS = 10_000
+"""Objects between two looks for garbage while modules are loaded. Nearly all of them stay; never looking would cost
+memory instead."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -57,8 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # Only serving needs the whole broker: config and --version answer without paying for its imports.
     try:
+        usual = gc.get_threshold()
+        gc.set_threshold(GARBAGE_OF_IMPORTS)
         from broker.server import run
 
+        gc.set_threshold(*usual)
         return run(loaded.resolver)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT  # before the broker listens to signals itself

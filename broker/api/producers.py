@@ -66,7 +66,7 @@ class ProducersApi:
         refill = self._refill = asyncio.Event()
         try:
             block = await self._controller.allocate_producer_ids()
-            self._next, self._end = block.first, block.first + block.count
+            self._next, self._end = block.first, block.first + block.size
         finally:
             # Whoever waited looks again, and fetches a block itself when this attempt failed.
             self._refill = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
@@ -57,8 +57,7 @@ class RequestContext:
         self.close_after = self.outlives_peer = False
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedResponse:
+class EncodedResponse(NamedTuple):
     """A response a handler has encoded before, in the version that was asked: everything after the header."""
 
     body: bytes

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
@@ -25,12 +24,11 @@ from protocol.stored.cluster import PartitionChangeRecord, PartitionRecord
 from storage.types import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class NewPartitions:
-    """A topic to extend to `count` partitions in total; `assignments` holds the replicas of each new one, if chosen."""
+class NewPartitions(NamedTuple):
+    """A topic to extend to `total_count` partitions; `assignments` holds the replicas of each new one, if chosen."""
 
     name: str
-    count: int
+    total_count: int
     assignments: tuple[tuple[int, ...], ...] | None = None
 
 
@@ -117,13 +115,14 @@ def _added_partitions(image: ClusterImage, request: NewPartitions) -> list[Parti
     if topic is None:
         raise UnknownTopicOrPartition("This server does not host this topic-partition.")
     present = len(topic.partitions)
-    if request.count == present:
+    if request.total_count == present:
         raise InvalidPartitions(f"Topic already has {present} partition(s).")
-    if request.count < present:
+    if request.total_count < present:
         raise InvalidPartitions(
-            f"The topic {request.name} currently has {present} partition(s); {request.count} would not be an increase."
+            f"The topic {request.name} currently has {present} partition(s); "
+            f"{request.total_count} would not be an increase."
         )
-    additional = request.count - present
+    additional = request.total_count - present
     if additional > MAX_RECORDS_PER_COMMAND:
         raise PolicyViolation("Excessively large number of partitions per request.")
     size = len(topic.partitions[0].replicas)

@@ -5,7 +5,7 @@ Source: ProducerIdControlManager, KIP-730.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.metadata.controller.plan import Plan
 from broker.metadata.image import ClusterImage
@@ -14,12 +14,11 @@ from protocol.stored.cluster import ProducerIdsRecord
 BLOCK_SIZE = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
-    """Ids from `first` on, `count` of them."""
+class ProducerIdBlock(NamedTuple):
+    """Ids from `first` on, `size` of them."""
 
     first: int
-    count: int
+    size: int
 
 
 def plan_allocate_block(image: ClusterImage, broker_id: int) -> Plan[ProducerIdBlock]:

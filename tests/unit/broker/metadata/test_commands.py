@@ -270,7 +270,7 @@ def test_blocks_of_producer_ids_follow_each_other() -> None:
     image = image_with()
     first = plan_allocate_block(image, 1)
     second = plan_allocate_block(after(image, first.records), 1)
-    assert (first.result.first, second.result.first) == (0, first.result.count)
+    assert (first.result.first, second.result.first) == (0, first.result.size)
 
 
 def test_only_this_broker_stays_alive() -> None:

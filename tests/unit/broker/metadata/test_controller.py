@@ -76,7 +76,7 @@ async def test_topics_configs_and_ids_survive_restarts_and_epochs_rise_by_one(no
     assert image.cluster_id == first.cluster_id
     assert image.topics_by_name["t"].topic_id == first.topics_by_name["t"].topic_id
     assert image.topic_config("t") == {"retention.ms": "1000"}
-    assert (await controller.allocate_producer_ids()).first == block.first + block.count
+    assert (await controller.allocate_producer_ids()).first == block.first + block.size
     await controller.close()
 
 
