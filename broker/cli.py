@@ -21,9 +21,8 @@ from config.docs import render_effective
 from config.errors import InvalidConfig
 from config.load import load
 
-GARBAGE_OF_IMPORTS = 10_000
-"""Objects between two looks for garbage while modules are loaded. Nearly all of them stay; never looking would cost
-memory instead."""
+GARBAGE_OF_IMPORTS = (10_000, 20, 100)
+"""How seldom garbage is looked for while modules are loaded: nearly all they make stays. Never looking costs memory."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -63,9 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Only serving needs the whole broker: config and --version answer without paying for its imports.
     try:
         usual = gc.get_threshold()
-        gc.set_threshold(GARBAGE_OF_IMPORTS)
+        gc.set_threshold(*GARBAGE_OF_IMPORTS)
         from broker.server import run
 
+        gc.disable()  # what a start makes stays: nothing is looked for until the broker is ready
         gc.set_threshold(*usual)
         return run(loaded.resolver)
     except KeyboardInterrupt:

@@ -202,7 +202,6 @@ class Broker:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
-        gc.disable()  # what a start makes stays, so looking for what does not is in vain: a sixth of a long one
         try:
             await self.lifecycle.start()
         except (StorageError, MetadataError, OSError) as failure:
@@ -246,7 +245,7 @@ class Broker:
         return status
 
     def _say_ready(self) -> None:
-        """Log the ready line. What the start made stays for good, so the collector need not look at it again."""
+        """Log the ready line. What the start made stays for good, so the collector, off until now, passes it over."""
         gc.collect()
         gc.freeze()
         gc.enable()
