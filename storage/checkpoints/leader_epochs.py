@@ -23,12 +23,8 @@ def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     return entries
 
 
-def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]], *, sync: bool = True) -> None:
-    """Atomically replace the file without syncing its directory. Blocking: disk if `sync`.
-
-    Without `sync` even the content may be lost in a power failure: for changes that a restart finds out by itself.
-    """
+def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Atomically replace the file without syncing its directory. Blocking: disk."""
     temporary = path + TMP_SUFFIX
-    content = render_lines(f"{epoch} {start_offset}" for epoch, start_offset in entries)
-    fs.write_file(temporary, content, sync=sync)
+    fs.write_file(temporary, render_lines(f"{epoch} {start_offset}" for epoch, start_offset in entries))
     fs.rename(temporary, path)

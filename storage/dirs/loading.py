@@ -79,6 +79,7 @@ class DirLoading:
         self.log_starts: Mapping[TopicPartition, int] = {}
         self.high_watermarks: Mapping[TopicPartition, int] = {}
         self.cleaner_offsets: Mapping[TopicPartition, int] = {}
+        self.has_high_recovery_points = False  # the checkpoint has more than a log holds; set by LogManager
         # Changed by work.
         self._queue: deque[LogToLoad] = deque()
         self.workers: list[LoadProgress] = []  # one for each thread; a thread writes only its own

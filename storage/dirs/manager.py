@@ -194,6 +194,8 @@ class LogManager:
     def finish_loading(self) -> None:
         """Take over the loaded logs; what failed with an I/O error puts its directory offline.
 
+        Recovery points above the end of a log are corrected here and now: what is appended up to them would count as
+        flushed after a crash. Blocking: disk, where there are any.
         Raises: CorruptRecord for a log that cannot be made sense of.
         """
         for loading in self.loading:
@@ -206,6 +208,8 @@ class LogManager:
                 raise failure
             elif not loading.is_stopped:
                 self._take_over(loading)
+                if loading.has_high_recovery_points:
+                    self._write_or_fail(self.checkpoint_recovery_points)
 
     def _take_over(self, loading: DirLoading) -> None:
         log_dir, now_ms = loading.log_dir, monotonic_ms(self._clock)
@@ -219,6 +223,8 @@ class LogManager:
             # Above the end of a log that lost its tail it would soon cover records that were never cleaned.
             if (offset := loading.cleaner_offsets.get(one.tp)) is not None and offset <= one.log.log_end_offset:
                 self._cleaner_offsets[one.tp] = offset
+            if loading.recovery_points.get(one.tp, 0) > one.log.log_end_offset:
+                loading.has_high_recovery_points = True
         for path in loading.deleted_paths:
             self.deleted_logs.schedule(now_ms, log_dir, path)
         log_dir.note_loaded(DATA_LOGS)

@@ -103,7 +103,7 @@ class LeaderEpochCache:
     def truncate_from_end(self, offset: int) -> None:
         """Drop the entries that start at or above `offset`."""
         kept = [entry for entry in self._entries if entry[1] < offset]
-        self._replace_lazily(kept)
+        self._replace_and_write(kept)
 
     def truncate_from_start(self, offset: int) -> None:
         """Drop the entries that end at or before `offset`; the one that covers it now starts there.
@@ -119,16 +119,16 @@ class LeaderEpochCache:
 
     def clear(self) -> None:
         """Forget everything, as an appended legacy batch or a new start demands."""
-        self._replace_lazily([])
+        self._replace_and_write([])
 
     def move_to_directory(self, directory: str) -> None:
         """Follow a rename of the partition's directory."""
         self._directory = directory
 
-    def _replace_lazily(self, entries: list[tuple[int, int]]) -> None:
+    def _replace_and_write(self, entries: list[tuple[int, int]]) -> None:
         if entries != self._entries:
             self._replace(entries)
-            write_leader_epochs(self._fs, self._path(), entries, sync=False)
+            write_leader_epochs(self._fs, self._path(), entries)
             self.is_unsaved = self._has_early_entries = False
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:

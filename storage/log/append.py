@@ -80,8 +80,7 @@ def roll(state: LogState, new_base_offset: int) -> Segment:
         state.segments.remove(active)
         active.unlink()
     else:
-        if active.log.allocation is not None:
-            state.unsynced_files.append(active.log.path)  # its cut, should everything in it be flushed already
+        state.unsynced_files += active.file_paths()  # the recovery point may lie at its end already
         active.seal()
         state.segments.note_use(active)
         state.producers.map_end_offset = new_base_offset

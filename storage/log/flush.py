@@ -125,6 +125,7 @@ def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
                 sealed += segment.file_paths()
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
+    sealed = list(dict.fromkeys(sealed))
     plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target, covered)
     state.unsynced_files.clear()
     state.has_new_names = False  # what is created from now on belongs to the next plan

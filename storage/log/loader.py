@@ -51,7 +51,7 @@ from storage.segment.names import (
     segment_file,
 )
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
-from storage.segment.recovery import cut_padding, recover
+from storage.segment.recovery import recover, seal_again
 from storage.segment.scan import OffsetOverflow
 from storage.segment.segment import Segment
 from storage.segment.txn_index import AbortedTxn
@@ -97,10 +97,15 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
     log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
     state.epochs.truncate_from_end(log_end_offset)
     state.epochs.truncate_from_start(log_start_offset)
+    if state.epochs.is_unsaved:
+        state.epochs.save()  # before a flush lets the recovery point pass the batches that told of them
+        state.has_new_names = True
     known = None if is_rebuilt or unusable else snapshots_among(parsed.values())
     _settle_producers(state, parameters, known, log_start_offset, log_end_offset, is_rebuilt=is_rebuilt)  # pass 8
     recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9
     state.offsets = LogOffsets(log_start_offset, log_end_offset, recovery_point, parameters.high_watermark)
+    if not parameters.is_clean and recovery_point <= max(state.segments.active.base_offset, log_end_offset - 1):
+        state.has_new_names = True  # given by whoever was killed: the next flush must not trust that they will last
     state.producers.on_high_watermark(state.offsets.high_watermark)
     state.offsets.set_last_stable(state.producers.first_unstable_offset)
     for segment in state.segments:
@@ -177,13 +182,15 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
             state.unsynced_files += segment.file_paths()  # flushes begin at the recovery point, which is above
         if not parameters.is_clean or segment.has_odd_index_sizes():
             segment.ensure_indexes()
-        if not parameters.is_clean and state.segments.after(segment) in suspect[:1] and cut_padding(segment):
-            state.unsynced_files.append(segment.log.path)
+        following = state.segments.after(segment)
+        if not parameters.is_clean and following is not None and following in suspect[:1]:
+            seal_again(segment, following.base_offset)
+            state.unsynced_files += segment.file_paths()  # flushes begin behind it
         _ensure_in_range(state, segment)
         segment.release_files()
     if not segments or (parameters.is_clean and segments[-1] not in unusable):
         if segments and state.config.validate_on_open:
-            _validate_active(segments[-1], progress)
+            _validate_active(state, segments[-1], progress)
         return False
     _rebuild_at(state, parameters, suspect[0].base_offset)
     for segment in suspect:
@@ -191,6 +198,7 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
         cut = _recover_in_turn(state, segment, progress, before_cut=partial(_remove_after, state, segment))
         progress.segments_left -= 1
         if cut:
+            state.unsynced_files.append(segment.log.path)  # the recovery point may lie above it already
             progress.segments_left = 0
             break
     _drop_empty_end(state)
@@ -219,11 +227,12 @@ def _ensure_in_range(state: LogState, segment: Segment) -> None:
     segment.ensure_in_range(end_offset - 1)
 
 
-def _validate_active(segment: Segment, progress: LoadProgress) -> None:
+def _validate_active(state: LogState, segment: Segment, progress: LoadProgress) -> None:
     """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
     found = recover(segment, lambda header, batch: None, progress, known_epoch=MAX_EPOCH)
     if found.cut_bytes:
         segment.txn_index.truncate_to(found.next_offset)
+        state.unsynced_files.append(segment.log.path)
 
 
 def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:

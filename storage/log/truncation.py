@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 def truncate_to(state: LogState, offset: int) -> bool:
     """Cut the log so that its end is `offset`; tell whether batches were removed.
 
-    A batch that spans the offset goes whole; the end is `offset` all the same, a gap and not an error.
+    A batch that spans the offset goes whole; the end is `offset` all the same, a gap and not an error. What is cut is
+    gone for good when this returns: coming back after a crash, it would overlap with what was appended meanwhile.
     Raises: OSError. Blocking: disk.
     """
     offsets = state.offsets
@@ -30,20 +31,28 @@ def truncate_to(state: LogState, offset: int) -> bool:
         truncate_fully(state, offset)
         return True
     write_now(state)
-    for segment in reversed(list(state.segments)):
-        if segment.base_offset > offset:
-            state.segments.remove(segment)
-            segment.unlink()
+    later = [segment for segment in state.segments if segment.base_offset > offset]
+    for segment in reversed(later):
+        state.segments.remove(segment)
+        segment.unlink()
+    if later:
+        state.fs.sync_dir(state.path)
     active = state.segments.active
     active.truncate_to(offset)
+    for file in active.open_files():
+        file.sync()
     if not active.is_active:
         active.activate()
         active.adopt(state.config)
     note_truncated(state, offset)
     state.epochs.truncate_from_end(offset)
     offsets.truncate(offset)
+    producers = state.producers
+    ended = producers.ended_transactions()
     rebuild_producers(state, log_start_offset=offsets.log_start_offset, end_offset=offset)
-    take_snapshot(state.fs, state.path, state.producers, sync=False)
+    take_snapshot(state.fs, state.path, producers, sync=False)
+    producers.keep_ended(ended, below=offset)
+    producers.on_high_watermark(offsets.high_watermark)
     offsets.set_last_stable(state.producers.first_unstable_offset)
     state.has_new_names = True
     state.stats.truncations += 1
@@ -73,6 +82,7 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     segment = state.new_segment(offset)
     segment.create_files()
     state.segments.add(segment)
+    state.fs.sync_dir(state.path)  # before a log-start checkpoint says that the names tell the start
     note_truncated(state, offset)
     start = offset if log_start_offset is None else log_start_offset
     state.epochs.clear()

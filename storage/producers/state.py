@@ -6,7 +6,7 @@ Source: ProducerStateManager, ProducerAppendInfo, ProducerStateEntry; KIP-98, KI
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from protocol.records.batch import (
@@ -227,6 +227,16 @@ class ProducerStateManager:
     def has_undecided(self) -> bool:
         """Tell whether some transaction holds the last stable offset back; asked with every append."""
         return bool(self._open or self._completed)
+
+    def ended_transactions(self) -> dict[int, int]:
+        """Return what a rebuild forgets: the transactions whose marker may not be replicated yet, by first offset."""
+        return dict(self._completed)
+
+    def keep_ended(self, transactions: Mapping[int, int], *, below: int) -> None:
+        """Remember those again whose marker lies below an offset."""
+        for first_offset, marker_offset in transactions.items():
+            if marker_offset < below:
+                self._completed[first_offset] = marker_offset
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Forget ended transactions whose marker is below the high watermark; with none it costs one test."""

@@ -24,7 +24,7 @@ class IndexFile:
         self._fs = fs
         self.path = path
         self.entry_size = entry_size
-        self.max_entries = max_bytes // entry_size  # written by resize only
+        self.max_entries = max_bytes // entry_size  # written by make_writable and make_room
         self.count = 0  # entries in use; written by every change below
         self.writable = False  # true while the file has its full length
         self._file: File | None = None
@@ -55,6 +55,10 @@ class IndexFile:
     def is_full(self) -> bool:
         """Tell whether another entry would not fit."""
         return self.count >= self.max_entries
+
+    def make_room(self) -> None:
+        """Let a trimmed file take one more entry."""
+        self.max_entries = max(self.max_entries, self.count + 1)
 
     def append_entry(self, entry: bytes) -> None:
         """Write one entry behind the others. Raises: CorruptIndex when full, which a roll must prevent."""

@@ -50,20 +50,29 @@ def recover(
     return found._replace(cut_bytes=cut)
 
 
-def cut_padding(segment: Segment) -> bool:
-    """Cut zeros behind the last batch; tell whether there were any.
+def seal_again(segment: Segment, next_base_offset: int) -> None:
+    """Repeat what a crash of the machine may undo of sealing.
 
-    A preallocated segment is cut when it is rolled. A crash of the machine may undo that after everything in the
-    segment was flushed, so that recovery begins behind it. Raises: OffsetOverflow. Blocking: disk.
+    It may happen after everything in the segment was flushed, so that recovery begins behind it, at the next segment's
+    base. Then something that was cut may be back behind the last batch, and the time index may lack its final entry;
+    what that tells came after the last index entry. Raises: OffsetOverflow. Blocking: disk.
     """
     segment.ensure_indexes()
-    end = segment.last_indexed()
+    log = segment.log
+    end, next_offset = segment.last_indexed(), segment.base_offset
     with suppress(CorruptBatch):
-        for position, header in segment.log.headers(end):
-            end = position + header.size_bytes
-    surplus = segment.log.size - end
-    if not surplus or any(segment.log.read(end, PADDING_PROBE_BYTES)):
-        return False
-    logger.warning("cutting unused space path=%s valid_bytes=%d cut_bytes=%d", segment.log.path, end, surplus)
-    segment.log.truncate(end)
-    return True
+        for position, header in log.headers(end):
+            if header.last_offset >= next_base_offset:
+                break
+            end, next_offset = position + header.size_bytes, header.next_offset
+            if header.max_timestamp > segment.largest_timestamp:
+                segment.largest_timestamp = header.max_timestamp
+                segment.offset_of_largest_timestamp = header.last_offset
+    if segment.largest_timestamp > segment.time_index.last_timestamp:
+        logger.warning("completing an index path=%s", segment.time_index.file.path)
+        segment.time_index.file.make_room()
+        segment.write_final_time_entry()
+    surplus = log.size - end
+    if surplus and (next_offset == next_base_offset or not any(log.read(end, PADDING_PROBE_BYTES))):
+        logger.warning("cutting what is unused path=%s valid_bytes=%d cut_bytes=%d", log.path, end, surplus)
+        log.truncate(end)

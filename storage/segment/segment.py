@@ -243,7 +243,8 @@ class Segment:
         if max_timestamp > self.largest_timestamp:
             self.largest_timestamp = max_timestamp
             self.offset_of_largest_timestamp = last_offset
-        if self.bytes_since_index > self.index_interval_bytes:
+        # A set is asked whether to roll once, for its first batch; an index is sparse, so the others may do without.
+        if self.bytes_since_index > self.index_interval_bytes and not self.is_index_full:
             self._add_index_entries(last_offset, position)
         self.bytes_since_index += size
         if not position:

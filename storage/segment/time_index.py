@@ -39,7 +39,8 @@ class TimeIndex:
         if self.file.count == 0:
             return
         first, _ = self.entry(0)
-        if self.last_offset < self.base_offset or self.last_timestamp < first:
+        is_ascending = self.file.count == 1 or first < self.last_timestamp  # zeros of a lost trim are not
+        if self.last_offset < self.base_offset or not is_ascending:
             raise CorruptIndex(self.file.path, f"last entry {self.last_timestamp}, {self.last_offset} is out of order")
 
     def maybe_append(self, timestamp: int, offset: int, *, is_final: bool = False) -> None:

@@ -281,3 +281,15 @@ def test_a_checkpoint_that_cannot_be_written_names_its_directory_and_spares_the_
     manager.close()
     assert not (tmp_path / "A/.kafka_cleanshutdown").exists()
     assert (tmp_path / "B/.kafka_cleanshutdown").exists()
+
+
+def test_a_recovery_point_above_the_end_of_a_log_is_corrected_before_anything_is_appended(manager_of, tmp_path):
+    """Otherwise what is appended up to it would count as flushed after a crash."""
+    tp = TopicPartition("t", 0)
+    manager = manager_of(tmp_path)
+    append(manager.create(tp, TOPIC_ID, CONFIG), 5)
+    manager.close()
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\nt 0 9\n")
+    manager = manager_of(tmp_path)
+    assert manager.logs[tp].recovery_point == 5
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 5\n"

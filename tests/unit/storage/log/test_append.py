@@ -341,6 +341,19 @@ def test_the_metadata_log_may_append_several_batches_at_once(open_log):
     assert [parse_header(read_all(log)).partition_leader_epoch, offsets_of(log)] == [2, [0, 2]]
 
 
+def test_a_set_of_batches_may_find_room_for_fewer_index_entries_than_it_would_add(open_log):
+    log = open_log(index_interval_bytes=0, segment_index_bytes=36)  # four offsets, and two times beside the final one
+    for base_offset in (0, 8):
+        batches = [
+            batch(base_offset=base_offset + n, leader_epoch=0, timestamp=NOW + base_offset + n) for n in range(8)
+        ]
+        log.append(b"".join(batches), leader_epoch=0, origin=AppendOrigin.REPLICATION)
+    log.advance_high_watermark(16)
+    assert bases(log) == [0, 8]
+    assert [offsets_of(log, start=offset)[0] for offset in range(16)] == list(range(16))
+    assert [log.offset_for_timestamp(NOW + n, bound=16).offset for n in range(16)] == list(range(16))
+
+
 def test_a_closed_log_refuses(open_log):
     log = open_log()
     log.close()

@@ -4,10 +4,12 @@ import shutil
 import pytest
 
 from config.views import LogConfig
+from protocol.records.control import build_marker
 from storage.env.posix import PosixFile, PosixFileSystem
 from storage.errors import InconsistentTopicId, OutOfOrderSequence
 from storage.log.partition_log import PartitionLog
 from storage.stats import StorageStats
+from storage.types import AppendOrigin
 from tests.sim.logs import NOW, TP, append, append_marker, batch, file_names, offsets_of, read_all
 
 SIZE = len(batch())
@@ -408,3 +410,28 @@ def test_truncation_forgets_what_lies_above(open_log):
     assert append(log).base_offset == 50
     crash(log)
     assert open_log(log_start_offset=50, **SMALL).log_end_offset == 51
+
+
+def test_a_truncation_leaves_the_last_stable_offset_to_what_is_undecided_below_it(open_log):
+    log = open_log()
+    fields = {"producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    append(log, producer_id=1, **fields)
+    append_marker(log, 1, is_abort=False)
+    append(log, 2)
+    log.truncate_to(3)
+    assert (log.high_watermark, log.last_stable_offset) == (3, 3)
+
+
+@pytest.mark.parametrize(("offset", "stable"), [(4, 1), (3, 1), (2, 1)])
+def test_a_transaction_whose_marker_is_not_replicated_stays_undecided_over_a_truncation(open_log, offset, stable):
+    log = open_log()
+    append(log)
+    log.append(batch(producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True), leader_epoch=0)
+    marker = build_marker(is_abort=False, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp=NOW)
+    log.append(bytes(marker), leader_epoch=0, origin=AppendOrigin.COORDINATOR)
+    log.roll()  # a snapshot here knows nothing of the marker's place
+    log.append(batch(2), leader_epoch=0)
+    log.advance_high_watermark(2)
+    assert log.last_stable_offset == 1
+    log.truncate_to(offset)
+    assert log.last_stable_offset == stable

@@ -1,0 +1,63 @@
+"""Whole lives of a log, each made of one seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.sim import log_cleaning, log_restarts, log_steps
+from tests.sim.crash_fs import Crashed
+from tests.sim.log_checks import check
+from tests.sim.log_life import Life, Step
+
+WEIGHTS: dict[Step, float] = {
+    log_steps.append: 30,
+    log_steps.idempotent: 10,
+    log_steps.transactional: 12,
+    log_steps.end: 8,
+    log_steps.replicate: 4,
+    log_steps.duplicate: 3,
+    log_steps.refused: 3,
+    log_steps.roll: 5,
+    log_steps.time: 8,
+    log_steps.flush: 5,
+    log_steps.flush_beside: 3,
+    log_steps.write: 6,
+    log_steps.watermark: 4,
+    log_steps.epoch: 2,
+    log_steps.setting: 6,
+    log_steps.retain: 5,
+    log_steps.delete_records: 4,
+    log_steps.checkpoint: 3,
+    log_steps.truncate: 2,
+    log_steps.truncate_fully: 0.4,
+    log_cleaning.clean: 5,
+    log_restarts.stop: 1.5,
+    log_restarts.kill: 1.5,
+}
+CALLS_TO_A_CRASH = 60
+
+
+def live(root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print) -> Life:
+    """Live through so many steps; with crashes the machine stops now and then, at any of its file calls."""
+    chance = random.Random(seed)
+    life = Life(root, chance)
+    check(life, is_thorough=True)
+    try:
+        for number in range(steps):
+            if crashes and life.fs.crash_at is None and chance.random() < 0.15:
+                life.fs.crash_at = life.fs.calls + chance.randint(0, CALLS_TO_A_CRASH)
+            (step,) = chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+            life.script.append(step.__name__)
+            life.doing = step.__name__
+            try:
+                step(life)
+            except Crashed:
+                log_restarts.crash(life)
+            life.doing = ""
+            check(life, is_thorough=number % 8 == 0)
+    except BaseException:
+        report(f"SEED={seed} after {len(life.script)} steps: {', '.join(life.script[-25:])}")
+        raise
+    life.manager.close(clean=False)
+    return life
