@@ -109,11 +109,11 @@ def test_a_segment_that_was_flushed_before_it_was_rolled_keeps_its_newest_timest
 def test_a_flush_that_was_planned_before_a_roll_and_ends_after_it_leaves_the_seal_to_the_next_one(disk):
     log = disk.open()
     put(log, 3)
-    plan = log.flush_plan()
+    plan = log.durability.flush_plan()
     assert plan is not None
     plan.run()
     log.roll()
-    log.flushed(plan)
+    log.durability.flushed(plan)
     put(log, 1)
     disk.flush(log)
     log.roll()

@@ -44,9 +44,9 @@ def clean(life: Life) -> None:
 def _install(life: Life, result: CleaningResult) -> bool:
     life.cleaned_to = max(life.cleaned_to, result.end_offset)
     for group in result.groups:
-        swap = life.log.begin_swap(group, result.cut_count)
+        swap = life.log.cleaning.begin_swap(group, result.cut_count)
         if swap is None or not _run_swap(life, swap):
-            life.log.remove_cleaned()
+            life.log.cleaning.remove_cleaned()
             return False
     return True
 

@@ -105,8 +105,8 @@ class Life:
         self.is_writing = False
         self.pending: tuple[Removal, bool] | None = None
         if self.is_deferring:
-            self.log.defer_writes()
-        self.log.watch(on_rolled=lambda: None, on_window_full=self._on_window_full)
+            self.log.direct_writes.defer()
+        self.log.durability.watch(on_rolled=lambda: None, on_window_full=self._on_window_full)
 
     def _on_window_full(self) -> None:
         self.window_is_full = True
@@ -179,7 +179,7 @@ class Life:
 
     def _after_append(self) -> None:
         self.attempt = None
-        if self.log.is_flush_due(self.log.recovery_point):
+        if self.log.durability.is_flush_due(self.log.recovery_point):
             self.flush()
         self.advance()
 
@@ -193,7 +193,7 @@ class Life:
     def advance(self) -> None:
         if not self.is_lagging:
             self.log.advance_high_watermark(self.model.end)
-        if not self.log.has_unwritten and not self.is_lagging:
+        if not self.log.direct_writes.has_unwritten and not self.is_lagging:
             assert self.log.high_watermark == self.model.end
         assert self.model.high_watermark <= self.log.high_watermark
         self.model.high_watermark = self.log.high_watermark

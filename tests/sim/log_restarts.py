@@ -22,7 +22,7 @@ def stop(life: Life) -> None:
 
 
 def kill(life: Life) -> None:
-    written = max(life.log.written_end_offset, life.log.high_watermark)
+    written = max(life.log.direct_writes.written_end_offset, life.log.high_watermark)
     life.manager.close(clean=False)
     life.reopen()
     durable = life.model.durable

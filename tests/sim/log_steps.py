@@ -143,7 +143,7 @@ def time(life: Life) -> None:
     life.clock.now += life.chance.choice((1, 500, 3000, 15_000))
     for _, unlink in life.manager.take_due_deletions(life.clock.now):
         unlink()
-    if life.log.ms_until_flush(life.clock.now) == 0:
+    if life.log.durability.ms_until_flush(life.clock.now) == 0:
         life.flush()
 
 
@@ -153,35 +153,35 @@ def flush(life: Life) -> None:
 
 def flush_beside(life: Life) -> None:
     """Flush as a background thread does: something happens between plan, run and note."""
-    while (write := life.log.write_plan()) is not None:
+    while (write := life.log.direct_writes.plan()) is not None:
         write.run()
-        life.log.written(write)
-    plan = life.log.flush_plan(below=life.chance.choice((None, life.log.active_base_offset)))
+        life.log.direct_writes.written(write)
+    plan = life.log.durability.flush_plan(below=life.chance.choice((None, life.log.durability.sealed_end_offset)))
     if plan is None:
         return
     life.meanwhile((append, idempotent, roll))
     plan.run()
     life.meanwhile((append, transactional, roll))
-    life.log.flushed(plan)
+    life.log.durability.flushed(plan)
     life.model.durable = max(life.model.durable, plan.target_offset)
     assert life.log.recovery_point >= plan.target_offset
 
 
 def write(life: Life) -> None:
-    write = life.log.write_plan()
+    write = life.log.direct_writes.plan()
     if write is not None:
         life.is_writing = True
         life.meanwhile((append, roll, setting))
         write.run()
-        life.log.written(write)
+        life.log.direct_writes.written(write)
         life.is_writing = False
     if life.window_is_full:
         life.window_is_full = False
-        plan = life.log.writeback_plan()
+        plan = life.log.durability.writeback_plan()
         if plan is not None:
             life.meanwhile((append, roll))
             plan.run()
-            life.log.written_back(plan)
+            life.log.durability.written_back(plan)
     life.advance()
 
 
