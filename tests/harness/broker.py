@@ -80,13 +80,17 @@ class BrokerProcess:
         return self.process.pid
 
     def default_properties(self) -> dict[str, str]:
-        """Return what every test wants unless it says otherwise: own ports and directory, no rebalance delay."""
+        """Return what every test wants unless it says otherwise: own ports and directory, no rebalance delay.
+
+        Retention does not begin by itself: tests choose the times of their records, and most choose the past.
+        """
         return {
             "node.id": "1",
             "listeners": f"PLAINTEXT://{self.host}:{self.port}",
             "log.dirs": str(self.data_directory),
             "odradek.http.listener": f"{self.host}:{self.http_port}",
             "group.initial.rebalance.delay.ms": "0",
+            "log.initial.task.delay.ms": "3600000",
         }
 
     def command(self) -> list[str]:
