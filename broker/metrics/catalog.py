@@ -115,7 +115,7 @@ RECOVERY_BYTES = Metric("odradek_log_recovery_bytes", Kind.GAUGE, "Bytes scanned
 RECOVERY_BYTES_EXPECTED = Metric(
     "odradek_log_recovery_expected_bytes",
     Kind.GAUGE,
-    "Bytes that recovery has to scan at this start, those above the recovery points after an unclean stop",
+    "Bytes that recovery has to scan after an unclean stop: all segments from the one with the recovery point on",
     ("dir",),
 )
 RECOVERY_CUT_BYTES = Metric(
@@ -128,7 +128,10 @@ DELETED_SEGMENTS = Metric(
     ("reason",),
 )
 DELETED_BYTES = Metric(
-    "odradek_log_retention_deleted_bytes", Kind.COUNTER, "Bytes of batches in those segments", ("reason",)
+    "odradek_log_retention_deleted_bytes",
+    Kind.COUNTER,
+    "Bytes of batches in segments that retention let go, by the reason",
+    ("reason",),
 )
 RETENTION_SECONDS = Metric(
     "odradek_log_retention_run_seconds", Kind.GAUGE, "Time taken by the last retention pass over all logs"
@@ -151,7 +154,9 @@ CLEANER_MAX_DELAY_SECONDS = Metric(
     "By how much the most overdue log exceeds max.compaction.lag.ms",
 )
 CLEANER_MAX_DIRTY_PERCENT = Metric(
-    "kafka_log_logcleanermanager_max_dirty_percent", Kind.GAUGE, "Dirty share of the dirtiest log that may be cleaned"
+    "kafka_log_logcleanermanager_max_dirty_percent",
+    Kind.GAUGE,
+    "Dirty share of the dirtiest compacted log, without those under way",
 )
 CLEANER_SINCE_LAST_RUN = Metric(
     "kafka_log_logcleanermanager_time_since_last_run_ms", Kind.GAUGE, "Time since the cleaner last looked at the logs"
@@ -163,12 +168,15 @@ UNCLEANABLE_PARTITIONS = Metric(
     ("logDirectory",),
 )
 UNCLEANABLE_BYTES = Metric(
-    "kafka_log_logcleanermanager_uncleanable_bytes", Kind.GAUGE, "Bytes of these logs", ("logDirectory",)
+    "kafka_log_logcleanermanager_uncleanable_bytes",
+    Kind.GAUGE,
+    "Bytes of the logs that are uncleanable",
+    ("logDirectory",),
 )
 CLEANER_RUNNING = Metric("odradek_log_cleaner_running", Kind.GAUGE, "Cleanings under way")
 CLEANER_WAITING = Metric("odradek_log_cleaner_waiting", Kind.GAUGE, "Logs that need cleaning and wait for their turn")
 CLEANER_OLDEST_WAITING = Metric(
-    "odradek_log_cleaner_oldest_waiting_seconds", Kind.GAUGE, "How long the first of them waits"
+    "odradek_log_cleaner_oldest_waiting_seconds", Kind.GAUGE, "How long the first of the waiting logs waits"
 )
 CLEANER_PASSES = Metric("odradek_log_cleaner_passes", Kind.COUNTER, "Cleanings that were completed")
 CLEANER_FAILURES = Metric("odradek_log_cleaner_failures", Kind.COUNTER, "Cleanings that failed")
