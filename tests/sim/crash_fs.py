@@ -4,7 +4,8 @@ It works on a real directory through the posix file system, numbers every mutati
 durable (content at the last sync of each file, names at the last sync of each directory) and what merely was done. At
 the chosen call it raises `Crashed`, and so does every later call. `aftermath` then builds what a restart finds:
 all that was durable, and of the rest what a seeded choice lets survive: for a file a prefix of its unsynced writes, the
-last one perhaps torn; for a directory a prefix of its unsynced creations, renames and removals.
+last one perhaps torn, or now and then any of them, as a kernel writes pages back in any order while sizes follow the
+journal; for a directory a prefix of its unsynced creations, renames and removals.
 
 A name survives only as its directory's operations do, and content never runs ahead of the file's own writes; so a
 rename may be durable while the renamed file's bytes are not, which is the trap that write-sync-rename avoids.
@@ -284,6 +285,9 @@ class CrashFS:
 def apply_changes(content: bytearray, changes: list[tuple[str, int, bytes]]) -> None:
     """Replay writes and truncations on a content."""
     for kind, position, data in changes:
+        if kind == "size":  # at least so long
+            content.extend(bytes(max(position - len(content), 0)))
+            continue
         if kind == "truncate":
             if position <= len(content):
                 del content[position:]
@@ -296,8 +300,16 @@ def apply_changes(content: bytearray, changes: list[tuple[str, int, bytes]]) -> 
 
 
 def survived(inode: Inode, chance: random.Random) -> bytes:
-    """Return the durable content with a prefix of the pending changes, the last of them perhaps torn."""
+    """Return the durable content with a prefix of the pending changes, the last of them perhaps torn.
+
+    Or with any of the writes and all changes of the size: where a write is missing, the file has zeros.
+    """
     content = bytearray(inode.durable)
+    if chance.random() < 0.25:
+        for kind, position, data in inode.pending:
+            is_lost = kind == "write" and chance.random() < 0.3
+            apply_changes(content, [("size", position + len(data), b"") if is_lost else (kind, position, data)])
+        return bytes(content)
     count = chance.randint(0, len(inode.pending))
     apply_changes(content, inode.pending[:count])
     if count < len(inode.pending) and inode.pending[count][0] == "write" and chance.random() < 0.5:

@@ -142,10 +142,10 @@ class Life:
 
     def next_of(self, producer_id: int, *, bump: bool = False) -> dict[str, int]:
         known = replay(self.model.appended).producers.get(producer_id)
-        if known is None or not self.is_known(producer_id):
-            return {"producer_id": producer_id, "producer_epoch": known.epoch if known else 0, "base_sequence": 0}
-        (entry,) = [entry for entry in self.log.active_producers() if entry.producer_id == producer_id]
-        epoch, sequence = entry.producer_epoch, entry.last_sequence + 1  # 0 where its batches are gone
+        epoch, sequence = known.epoch if known is not None else 0, 0
+        for entry in self.log.active_producers():
+            if entry.producer_id == producer_id:
+                epoch, sequence = entry.producer_epoch, entry.last_sequence + 1  # 0 where its batches are gone
         if bump:
             epoch, sequence = epoch + 1, 0
         return {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}

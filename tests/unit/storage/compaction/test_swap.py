@@ -67,6 +67,13 @@ def test_what_a_reader_remembered_of_old_segments_is_forgotten(dirty, fs, clock)
     assert first == [1, 1, 3, 3, 4, 4, 6]
 
 
+def test_output_of_segments_that_another_cleaning_has_replaced_comes_too_late(dirty, fs, clock):
+    log = dirty()
+    result = run(task_of(log, clock.now), fs, clock)
+    assert log.cleaning.install(result)
+    assert all(log.cleaning.begin_swap(group, result.cut_count) is None for group in result.groups)
+
+
 def test_old_files_wait_for_their_deletion_and_the_rest_has_plain_names(dirty, fs, clock):
     log = dirty(replace(COMPACT, file_delete_delay_ms=1000))
     clean(log, fs, clock)

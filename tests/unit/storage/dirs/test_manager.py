@@ -1,4 +1,5 @@
 import os
+import shutil
 
 import pytest
 
@@ -293,3 +294,14 @@ def test_a_recovery_point_above_the_end_of_a_log_is_corrected_before_anything_is
     manager = manager_of(tmp_path)
     assert manager.logs[tp].recovery_point == 5
     assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 5\n"
+
+
+def test_a_log_that_cannot_be_closed_keeps_its_directory_from_the_marker_and_no_other(manager_of, tmp_path):
+    manager = manager_of(tmp_path / "a", tmp_path / "b")
+    first, second = (manager.create(TopicPartition("t", n), TOPIC_ID, CONFIG) for n in range(2))
+    append(first)
+    append(second)
+    shutil.rmtree(first.path)
+    manager.close()
+    with_marker = [path.name for path in (tmp_path / "a", tmp_path / "b") if (path / ".kafka_cleanshutdown").exists()]
+    assert with_marker == [os.path.basename(os.path.dirname(second.path))]

@@ -16,6 +16,7 @@ from storage.errors import (
     StorageFailure,
 )
 from storage.log.state import segment_jitter_ms
+from storage.stats import StorageStats
 from storage.types import AppendOrigin
 from tests.sim.logs import NOW, append, append_marker, batch, batches_of, file_names, offsets_of, read_all
 
@@ -57,6 +58,25 @@ def test_equal_to_the_segment_size_does_not_roll_and_one_byte_more_does(open_log
     append(log)
     assert bases(log) == [0, 2]
     assert offsets_of(log) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.REPLICATION])
+def test_batches_without_timestamp_and_sets_of_them_fill_a_segment_to_the_last_byte(open_log, origin):
+    size, stats = len(batch(timestamp=-1)), StorageStats()
+    log = open_log(segment_bytes=2 * size, stats=stats)
+    for offset in range(3):
+        one = batch(timestamp=-1, base_offset=0 if origin is AppendOrigin.CLIENT else offset, leader_epoch=0)
+        log.append(one, leader_epoch=0, origin=origin)
+    assert (bases(log), stats.rolled_segments) == ([0, 2], 1)
+
+
+@pytest.mark.parametrize("timestamp", [-1, NOW + 5000])
+def test_an_empty_segment_is_neither_too_full_nor_too_old(open_log, clock, timestamp):
+    stats = StorageStats()
+    log = open_log(segment_bytes=len(batch(timestamp=timestamp)), segment_ms=1000, stats=stats)
+    clock.now += 5000
+    append(log, timestamp=timestamp)
+    assert (bases(log), stats.rolled_segments) == ([0], 0)
 
 
 def test_a_batch_larger_than_a_segment_changes_nothing(open_log):

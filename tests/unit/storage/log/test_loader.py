@@ -10,7 +10,7 @@ from storage.errors import InconsistentTopicId, OutOfOrderSequence
 from storage.log.partition_log import PartitionLog
 from storage.stats import StorageStats
 from storage.types import AppendOrigin
-from tests.sim.logs import NOW, TP, append, append_marker, batch, file_names, offsets_of, read_all
+from tests.sim.logs import NOW, TP, append, append_marker, batch, batches_of, file_names, offsets_of, read_all
 
 SIZE = len(batch())
 SMALL = {"segment_bytes": 10 * SIZE, "index_interval_bytes": 2 * SIZE}
@@ -435,3 +435,31 @@ def test_a_transaction_whose_marker_is_not_replicated_stays_undecided_over_a_tru
     assert log.last_stable_offset == 1
     log.truncate_to(offset)
     assert log.last_stable_offset == stable
+
+
+def test_a_truncation_forgets_the_aborted_transactions_that_end_above(open_log):
+    log = open_log()
+    fields = {"producer_id": 1, "producer_epoch": 0, "is_transactional": True}
+    for n in range(2):
+        append(log, base_sequence=n, **fields)
+        append_marker(log, 1, is_abort=True)
+    assert log.aborted_transactions(0, 4) == [(1, 0), (1, 2)]
+    log.truncate_to(3)
+    assert log.aborted_transactions(0, 3) == [(1, 0)]
+    append_marker(log, 1, is_abort=False)
+    assert log.aborted_transactions(0, 4) == [(1, 0)]
+
+
+@pytest.mark.parametrize("truncate", [PartitionLog.truncate_to, PartitionLog.truncate_fully_and_start_at])
+def test_a_truncation_forgets_where_reads_have_found_offsets(open_log, truncate):
+    log = open_log()
+    append(log, 4)
+    append(log)
+    for offset in range(5):
+        log.read(offset, max_bytes=1, bound=5, min_one_batch=True).region.release()
+    truncate(log, 4)
+    append(log, 2, value=b"other")
+    for offset in (4, 5):
+        found = log.read(offset, max_bytes=1, bound=6, min_one_batch=True)
+        assert [header.base_offset for header in batches_of(found.region.read())] == [4]
+        found.region.release()

@@ -142,6 +142,17 @@ def test_a_segment_that_leaves_takes_its_records_with_it_even_when_a_sync_ends_l
     assert budget.size_bytes == 0
 
 
+def test_of_a_segment_that_was_cut_during_a_sync_only_what_is_left_counts(two_logs):
+    budget, log, _ = two_logs
+    fill(log, 1)
+    fill(log, 4)
+    plan = log.durability.flush_plan()
+    log.truncate_to(1)
+    plan.run()
+    log.durability.flushed(plan)
+    assert budget.size_bytes <= log.size_bytes
+
+
 def test_pages_are_really_dropped_and_the_bytes_stay(fs, tmp_path):
     path = tmp_path / "file"
     content = bytes(batch(100))
