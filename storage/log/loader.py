@@ -190,7 +190,7 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
         segment.release_files()
     if not segments or (parameters.is_clean and segments[-1] not in unusable):
         if segments and state.config.validate_on_open:
-            _validate_active(state, segments[-1], progress)
+            _validate_active(segments[-1], progress)
         return False
     _rebuild_at(state, parameters, suspect[0].base_offset)
     for segment in suspect:
@@ -198,7 +198,6 @@ def _recover(state: LogState, parameters: LoadParameters, unusable: list[Segment
         cut = _recover_in_turn(state, segment, progress, before_cut=partial(_remove_after, state, segment))
         progress.segments_left -= 1
         if cut:
-            state.unsynced_files.append(segment.log.path)  # the recovery point may lie above it already
             progress.segments_left = 0
             break
     _drop_empty_end(state)
@@ -227,12 +226,11 @@ def _ensure_in_range(state: LogState, segment: Segment) -> None:
     segment.ensure_in_range(end_offset - 1)
 
 
-def _validate_active(state: LogState, segment: Segment, progress: LoadProgress) -> None:
+def _validate_active(segment: Segment, progress: LoadProgress) -> None:
     """Walk the active segment after a clean stop; producer state and transaction index are trusted up to a cut."""
     found = recover(segment, lambda header, batch: None, progress, known_epoch=MAX_EPOCH)
     if found.cut_bytes:
         segment.txn_index.truncate_to(found.next_offset)
-        state.unsynced_files.append(segment.log.path)
 
 
 def _rebuild_at(state: LogState, parameters: LoadParameters, offset: int) -> None:

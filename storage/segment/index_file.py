@@ -117,9 +117,9 @@ class IndexFile:
         if self._file is not None:
             self._file.sync()
 
-    def file(self) -> File | None:
-        """Return the open file, if any, for a flush that runs elsewhere."""
-        return self._file
+    def to_sync(self) -> File | None:
+        """Return the open file for a flush that runs elsewhere; None when nothing was ever written."""
+        return self._open() if self.count else self._file
 
     def close(self) -> None:
         """Trim and give the descriptor back; the next use opens it again."""

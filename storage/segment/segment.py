@@ -415,10 +415,12 @@ class Segment:
         return self.log.is_waiting
 
     def open_files(self) -> list[File]:
-        """Return the open files of an active segment that a flush must sync."""
-        files = [self.log.open()]
-        indexes = (self.offset_index.file.file(), self.time_index.file.file(), self.txn_index.file())
-        return files + [file for file in indexes if file is not None]
+        """Return the open files of an active segment that a flush must sync.
+
+        Indexes that were closed since they were written are opened again: what they hold may not be on disk yet.
+        """
+        indexes = (self.offset_index.file.to_sync(), self.time_index.file.to_sync(), self.txn_index.to_sync())
+        return [self.log.open(), *(file for file in indexes if file is not None)]
 
     def file_paths(self) -> list[str]:
         """Return the paths of the files that a flush of a sealed segment must sync; some may not exist."""

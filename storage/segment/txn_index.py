@@ -113,9 +113,9 @@ class TxnIndex:
         self.size = len(data)
         return True
 
-    def file(self) -> File | None:
-        """Return the open file, if any, for a flush that runs elsewhere."""
-        return self._file
+    def to_sync(self) -> File | None:
+        """Return the open file for a flush that runs elsewhere; None when there is none."""
+        return self._open(create=False) if self.size else self._file
 
     def close(self) -> None:
         """Give the descriptor back."""

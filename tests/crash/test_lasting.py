@@ -23,7 +23,7 @@ from tests.sim.logs import NOW, TP, append, batch, batches_of, offsets_of, read_
 
 SIZE = len(batch())
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=10 * SIZE, segment_index_bytes=1200)
-SEEDS = range(int(os.environ.get("SEED", "1")), int(os.environ.get("SEED", "1")) + 25)
+SEEDS = range(int(os.environ.get("SEED", "1")), int(os.environ.get("SEED", "1")) + 60)
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +137,58 @@ def test_a_flush_after_a_kill_makes_names_last_that_were_given_before_it(disk):
 def _is_whole(log: PartitionLog, count: int) -> None:
     assert offsets_of(log) == list(range(count))
     find_all_by_time(log)
+
+
+@pytest.mark.parametrize("is_recovered", [False, True])
+def test_a_flush_takes_indexes_that_were_closed_since_they_were_written(disk, is_recovered):
+    """Recovery closes what it has written, and so does the bound on open files with an idle segment."""
+    config = replace(CONFIG, index_interval_bytes=SIZE)
+    log = disk.open(config)
+    for timestamp in (0, 9, 3, 4):  # one entry, which says that the second is the newest
+        append(log, timestamp=NOW + timestamp)
+    if is_recovered:
+        log.fail()
+        log = disk.open(config)
+    else:
+        log._state.segments.active.release_files()
+    disk.flush(log)
+    log.roll()
+
+    def check(one: PartitionLog) -> None:
+        found = one.offset_for_timestamp(NOW + 5, bound=4)
+        assert found is not None and found.offset == 1
+
+    disk.after_power_failures(check, config)
+
+
+def test_a_flush_after_a_kill_takes_the_seal_before_it(disk):
+    log = disk.open()
+    put(log, 3)
+    disk.flush(log)
+    log.roll()
+    log.fail()
+    log = disk.open()
+    for _ in range(2):
+        put(log, 1)
+        disk.flush(log)
+        log.roll()
+    disk.after_power_failures(find_all_by_time)
+
+
+def test_a_new_beginning_lasts_before_the_log_start_checkpoint_forgets_the_old_one(disk):
+    log = disk.open()
+    put(log, 3)
+    log.roll()
+    disk.flush(log)
+    log.increment_log_start_offset(2)
+    assert log.log_start_to_checkpoint == 2
+    log.truncate_fully_and_start_at(10)
+    assert log.log_start_to_checkpoint is None
+
+    def check(one: PartitionLog) -> None:
+        assert (one.log_start_offset, one.log_end_offset) == (10, 10)
+
+    disk.after_power_failures(check)
 
 
 def test_epochs_that_recovery_has_found_are_in_the_file_before_the_recovery_point_passes_them(disk):

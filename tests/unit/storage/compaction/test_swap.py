@@ -68,10 +68,12 @@ def test_what_a_reader_remembered_of_old_segments_is_forgotten(dirty, fs, clock)
 
 
 def test_output_of_segments_that_another_cleaning_has_replaced_comes_too_late(dirty, fs, clock):
-    log = dirty()
+    log = dirty(replace(COMPACT, segment_bytes=150))
     result = run(task_of(log, clock.now), fs, clock)
+    assert [len(group.sources) for group in result.groups] == [1, 1, 1]
     assert log.cleaning.install(result)
-    assert all(log.cleaning.begin_swap(group, result.cut_count) is None for group in result.groups)
+    swaps = [log.cleaning.begin_swap(group, result.cut_count) for group in result.groups]
+    assert [swap is None for swap in swaps] == [True, True, False]  # nothing of the last one was superseded
 
 
 def test_old_files_wait_for_their_deletion_and_the_rest_has_plain_names(dirty, fs, clock):

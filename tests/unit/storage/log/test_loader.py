@@ -458,7 +458,7 @@ def test_a_truncation_forgets_where_reads_have_found_offsets(open_log, truncate)
     for offset in range(5):
         log.read(offset, max_bytes=1, bound=5, min_one_batch=True).region.release()
     truncate(log, 4)
-    append(log, 2, value=b"other")
+    append(log, 2, value=b"other" * 50)
     for offset in (4, 5):
         found = log.read(offset, max_bytes=1, bound=6, min_one_batch=True)
         assert [header.base_offset for header in batches_of(found.region.read())] == [4]

@@ -88,6 +88,19 @@ def test_checks_find_zero_tails_foreign_positions_and_torn_lengths(fs, tmp_path)
         loaded(good[:5])
 
 
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_zeros_are_no_entries_of_a_time_index(fs, tmp_path, is_sound):
+    path = tmp_path / "b.timeindex"
+    path.write_bytes(bytes(12) + (bytes.fromhex("000000000000000900000001") if is_sound else bytes(24)))
+    index = TimeIndex(fs, str(path), 0, 800)
+    index.load(path.stat().st_size)
+    if is_sound:
+        index.check()  # from 1970, but in order
+    else:
+        with pytest.raises(CorruptIndex, match="out of order"):
+            index.check()
+
+
 def test_time_index_ignores_what_is_not_newer_and_keeps_a_slot_for_the_roll(fs, tmp_path):
     index = TimeIndex(fs, str(tmp_path / "a.timeindex"), 0, 36)
     index.file.make_writable(36)
