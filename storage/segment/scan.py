@@ -148,6 +148,7 @@ class _Scan:
         "_last_offset",
         "_log",
         "_progress",
+        "_read_end",
         "_settled",
     )
 
@@ -162,6 +163,7 @@ class _Scan:
         self._base_offset = entries.offset_of_largest
         self._follow = follow
         self._progress = progress
+        self._read_end = 0  # what lies below has been counted
         self._known_epoch = known_epoch
         self._last_offset = self._base_offset - 1
         # Producers whose next data batch changes nothing but their newest few, which wait here; by id, inverted for
@@ -172,7 +174,7 @@ class _Scan:
         position, damage = 0, ""
         while position < self._end and not damage:
             window = self._buffer[: self._file.read_into(self._buffer[: self._end - position], position)]
-            self._progress.scanned_bytes += len(window)
+            self._count_to(position + len(window))
             at, damage = self._walk(window, 0, position)
             while not damage:
                 size, damage = self._take_odd(window[at:], position + at, is_cut=at > 0)
@@ -180,9 +182,16 @@ class _Scan:
                     break
                 at, damage = self._walk(window, at + size, position)
             position += at
+            self._count_to(position)
         for waiting in self._settled.values():
             self._follow_waiting(waiting)
         return Scanned(position, self._last_offset + 1, damage)
+
+    def _count_to(self, end: int) -> None:
+        """Count the bytes up to a position, each once: a batch that a window cuts is read again with the next one."""
+        if end > self._read_end:
+            self._progress.scanned_bytes += end - self._read_end
+            self._read_end = end
 
     def _walk(self, window: memoryview, at: int, start: int) -> tuple[int, str]:
         """Take the batches that lie whole in a window; return where the next one begins and what is wrong with it.
@@ -288,5 +297,5 @@ class _Scan:
             if not got:
                 return False
             crc, read = crc32c(rest[:got], crc), read + got
-            self._progress.scanned_bytes += got
+            self._count_to(position + read)
         return crc == header.crc

@@ -106,7 +106,7 @@ def test_the_scan_finds_what_a_plain_walk_finds(fs, tmp_path, monkeypatch, seed,
     result, found, progress = scanned(fs, tmp_path, data)
     assert found.damage == ""
     assert result == plain_walk(data)
-    assert progress.scanned_bytes >= len(data)
+    assert progress.scanned_bytes == len(data), "also where windows cut batches, which are read again then"
 
 
 @pytest.mark.parametrize("window_bytes", [1 << 20, 4096])
@@ -142,7 +142,7 @@ def test_a_batch_longer_than_the_window_is_checked_piece_by_piece(fs, tmp_path, 
         data += bytes(batch)
     result, found, progress = scanned(fs, tmp_path, data)
     assert result[:2] == (len(data), 5)
-    assert progress.scanned_bytes < 2 * len(data)
+    assert progress.scanned_bytes == len(data)
     damaged = bytearray(data)
     damaged[60_000] ^= 1
     result, found, _ = scanned(fs, tmp_path, bytes(damaged))
