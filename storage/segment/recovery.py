@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from protocol.records.batch import NO_LEADER_EPOCH
 from protocol.records.errors import CorruptBatch
-from storage.segment.scan import Follow, Scanned, scan
+from storage.env.fs import File
+from storage.segment.scan import WINDOW_BYTES, Follow, Scanned, scan
 from storage.segment.segment import Segment
 from storage.stats import LoadProgress
 
@@ -34,20 +35,34 @@ def recover(
     entries = segment.new_entries()
     found = scan(segment.log, entries, follow, progress, known_epoch=known_epoch)
     segment.bytes_since_index = 0
-    cut = max(segment.log.open().size(), segment.log.size) - found.valid_bytes
+    file = segment.log.open()
+    cut = max(file.size(), segment.log.size) - found.valid_bytes
     if cut:
-        logger.warning(
+        is_unused = _is_zero_from(file, found.valid_bytes)
+        logger.log(
+            logging.INFO if is_unused else logging.WARNING,
             "cutting the tail path=%s valid_bytes=%d cut_bytes=%d reason=%s",
-            *(segment.log.path, found.valid_bytes, cut, found.damage or "unused space"),
+            *(segment.log.path, found.valid_bytes, cut, "unused space" if is_unused else found.damage),
         )
+        if not is_unused:
+            progress.cut_bytes += cut
         if before_cut is not None:
             before_cut()
     if cut or segment.log.allocation is not None:
         segment.log.truncate(found.valid_bytes)  # gives back what was reserved, too
     segment.take_entries(entries)
     progress.recovered_segments += 1
-    progress.cut_bytes += cut
     return found._replace(cut_bytes=cut)
+
+
+def _is_zero_from(file: File, position: int) -> bool:
+    """Tell whether only zeros follow, as preallocation leaves them: up to a whole segment, so piece by piece."""
+    piece = bytearray(min(WINDOW_BYTES, file.size() - position))
+    while got := file.read_into(memoryview(piece), position):
+        if piece[:got] != bytes(got):  # far faster than any() or views, which look at byte after byte
+            return False
+        position += got
+    return True
 
 
 def seal_again(segment: Segment, next_base_offset: int) -> None:

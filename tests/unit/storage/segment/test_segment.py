@@ -1,9 +1,11 @@
+import logging
 import os
 
 import pytest
 
 from config.views import LogConfig
 from protocol.records.builder import build_batch
+from storage.segment import recovery
 from storage.segment.recovery import recover
 from storage.segment.segment import Segment
 from storage.segment.segments import MAX_OPEN_SEALED, Segments
@@ -114,13 +116,37 @@ def test_recovery_cuts_at_the_first_bad_byte(fs, tmp_path, damage):
     found = recover(again, lambda header, batch: seen.append(header.base_offset), progress)
     assert found.valid_bytes == expected * size
     assert found.next_offset == expected
-    assert found.cut_bytes == len(data) - expected * size == progress.cut_bytes
+    assert found.cut_bytes == len(data) - expected * size
+    assert progress.cut_bytes == (0 if damage == "zeros" else found.cut_bytes)
     assert seen == [0], "only the first batch tells of a new epoch"
     assert path.stat().st_size == expected * size
     index_size = os.path.getsize(again.offset_index.file.path)
     assert index_size == again.offset_index.file.count * 8 > 0
     assert again.largest_timestamp == 1000 + expected - 1
     assert again.time_index.last_offset == expected - 1
+
+
+@pytest.mark.parametrize("stray", [None, 0, 5000, 9999])
+def test_a_tail_of_nothing_but_zeros_is_unused_space_and_anything_else_is_damage(
+    fs, tmp_path, monkeypatch, caplog, stray
+):
+    monkeypatch.setattr(recovery, "WINDOW_BYTES", 4096)
+    filled(fs, tmp_path, 50).release_files()
+    path = tmp_path / "00000000000000000000.log"
+    size, tail = path.stat().st_size, bytearray(10_000)
+    if stray is not None:
+        tail[stray] = 1
+    path.write_bytes(path.read_bytes() + tail)
+    again = Segment(fs, str(tmp_path), 0, LogConfig(), created_ms=0, jitter_ms=0, log_size=size + len(tail))
+    progress = LoadProgress()
+    with caplog.at_level(logging.INFO):
+        found = recover(again, lambda header, batch: None, progress)
+    assert (found.valid_bytes, found.cut_bytes, path.stat().st_size) == (size, len(tail), size)
+    told = [(line.levelno, line.getMessage().endswith("reason=unused space")) for line in caplog.records]
+    if stray is None:
+        assert (told, progress.cut_bytes) == ([(logging.INFO, True)], 0)
+    else:
+        assert (told, progress.cut_bytes) == ([(logging.WARNING, False)], len(tail))
 
 
 def test_damaged_index_of_a_sealed_segment_is_rebuilt_when_first_used(fs, tmp_path):
