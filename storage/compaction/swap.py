@@ -180,14 +180,21 @@ def remove_cleaned(fs: FileSystem, directory: str) -> None:
 
 
 def remove_leftovers(fs: FileSystem, directory: str) -> None:
-    """Remove pending deletions, unfinished cleaner output and swaps of an unfinished split."""
+    """Remove pending deletions, unfinished cleaner output and swaps of an unfinished split.
+
+    Deletions are pending after every stop, by the thousand where retention was busy: one line tells of them all.
+    """
     entries = [entry.name for entry in fs.list_dir(directory) if entry.is_file]
     parsed = {name: parse_segment_file(name) for name in entries}
     cleaned = [file.base_offset for file in parsed.values() if file is not None and file.marker == CLEANED_SUFFIX]
-    for name in entries:
-        if _is_leftover(name, parsed[name], min(cleaned, default=None)):
-            logger.info("removing a left-over file path=%s", os.path.join(directory, name))
-            fs.unlink(os.path.join(directory, name))
+    leftovers = [name for name in entries if _is_leftover(name, parsed[name], min(cleaned, default=None))]
+    pending = sum(name.endswith(DELETED_SUFFIX) for name in leftovers)
+    if pending:
+        logger.info("removing files of pending deletions path=%s count=%d", directory, pending)
+    for name in leftovers:
+        level = logging.DEBUG if name.endswith(DELETED_SUFFIX) else logging.INFO
+        logger.log(level, "removing a left-over file path=%s", os.path.join(directory, name))
+        fs.unlink(os.path.join(directory, name))
 
 
 def _is_leftover(name: str, file: SegmentFileName | None, smallest_cleaned: int | None) -> bool:

@@ -1,3 +1,4 @@
+import logging
 import os
 import shutil
 
@@ -254,6 +255,32 @@ def test_pending_deletions_are_removed_and_foreign_ones_stay(open_log):
     assert [name for name in file_names(again) if "deleted" in name] == [
         "00000000000000000007-0000000001.checkpoint.deleted",
         "mine.deleted",
+    ]
+
+
+def test_one_line_a_log_tells_of_all_pending_deletions_and_one_a_file_of_the_rest(open_log, caplog):
+    log = filled(open_log)
+    log.close()
+    copy_segment(log, 0, ".deleted")
+    copy_segment(log, 10, ".deleted")
+    copy_segment(log, 20, ".cleaned")
+    pending = [name for name in file_names(log) if name.endswith(".deleted")]
+    unfinished = [name for name in file_names(log) if name.endswith(".cleaned")]
+    assert len(pending) > 2
+    assert unfinished
+    with caplog.at_level(logging.DEBUG):
+        again = open_log(clean=True, **SMALL)
+    assert_whole(again, 35)
+    lines = {
+        level: [line.getMessage() for line in caplog.records if line.levelno == level and "removing" in line.msg]
+        for level in (logging.DEBUG, logging.INFO)
+    }
+    assert sorted(lines[logging.DEBUG]) == [
+        f"removing a left-over file path={os.path.join(log.path, name)}" for name in sorted(pending)
+    ]
+    assert sorted(lines[logging.INFO]) == [
+        *(f"removing a left-over file path={os.path.join(log.path, name)}" for name in sorted(unfinished)),
+        f"removing files of pending deletions path={log.path} count={len(pending)}",
     ]
 
 
