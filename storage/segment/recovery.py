@@ -57,9 +57,11 @@ def recover(
 
 def _is_zero_from(file: File, position: int) -> bool:
     """Tell whether only zeros follow, as preallocation leaves them: up to a whole segment, so piece by piece."""
-    piece = bytearray(min(WINDOW_BYTES, file.size() - position))
+    zeros = bytes(min(WINDOW_BYTES, file.size() - position))
+    piece = bytearray(zeros)
     while got := file.read_into(memoryview(piece), position):
-        if piece[:got] != bytes(got):  # far faster than any() or views, which look at byte after byte
+        del piece[got:]  # the last one is shorter
+        if piece != zeros[:got]:  # far faster than any() or views, which look at byte after byte
             return False
         position += got
     return True
