@@ -58,7 +58,7 @@ class Failed(NamedTuple):
 
     fault: Fault
     reason: str
-    details: str
+    details: str  # where an error of ours came from; empty when the data is to blame
 
 
 Message = Clean | SetRate | Progressed | Cleaned | Failed

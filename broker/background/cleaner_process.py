@@ -36,6 +36,7 @@ from broker.background.cleaner_pipe import (
 from storage.compaction.rewrite import rewrite
 from storage.env.clock import SystemClock
 from storage.env.posix import PosixFileSystem
+from storage.errors import Uncleanable
 
 NICENESS = 10
 """Weighs a tenth of the broker: hardly felt by requests, yet never starved on a machine that is full of work."""
@@ -110,7 +111,8 @@ def run_task(job: Callable[[], Any]) -> Cleaned | Failed:
     try:
         return Cleaned(job())
     except Exception as failure:  # a background job's border: the broker decides what becomes of it
-        return Failed(fault_of(failure), f"{type(failure).__name__}: {failure}", traceback.format_exc())
+        details = "" if isinstance(failure, Uncleanable) else traceback.format_exc()  # the former's reason says it all
+        return Failed(fault_of(failure), f"{type(failure).__name__}: {failure}", details)
 
 
 def fault_of(failure: Exception) -> Fault:

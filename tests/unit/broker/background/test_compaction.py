@@ -219,7 +219,9 @@ async def test_an_uncleanable_log_has_another_chance_when_its_policy_changes(bed
     assert bed.passes == ["bad"]
 
 
-async def test_a_corrupt_log_is_uncleanable_by_the_real_rewrite(bed: CleanerBed) -> None:
+async def test_a_corrupt_log_is_uncleanable_by_the_real_rewrite_and_one_line_says_why(
+    bed: CleanerBed, caplog: pytest.LogCaptureFixture
+) -> None:
     partition = bed.create("bad")
     path = bed.hosted.path_of("bad") / f"{20:020d}.log"
     data = bytearray(path.read_bytes())
@@ -231,6 +233,9 @@ async def test_a_corrupt_log_is_uncleanable_by_the_real_rewrite(bed: CleanerBed)
     assert bed.leftovers("bad") == []
     assert bed.cleaner.stats.failures == 1
     assert bed.hosted.logs.cleaner_checkpoint(partition.tp) is None
+    (error,) = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    assert "reason=Uncleanable: the batch at" in error
+    assert "\n" not in error
 
 
 @pytest.mark.parametrize("failure", [ChildDied("signal 9"), CleaningFailed(Fault.OTHER, "MemoryError: ", "")])
