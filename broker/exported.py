@@ -85,7 +85,7 @@ def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
     yield single(catalog.CLEANER_DEAD_THREADS, lambda: int(cleaner.is_failing))
     yield single(
         catalog.CLEANER_RECOPY_PERCENT,
-        lambda: 100 * stats.last_pass.written_bytes // max(stats.last_pass.read_bytes, 1),
+        lambda: 100 * stats.last_pass.written_bytes // max(stats.last_pass.copy_read_bytes, 1),
     )
     yield single(catalog.CLEANER_MAX_CLEAN_SECONDS, lambda: int(stats.last_pass.seconds))
     yield single(catalog.CLEANER_BUFFER_UTILIZATION, lambda: int(100 * stats.last_pass.map_utilization))

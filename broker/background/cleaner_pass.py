@@ -106,4 +106,10 @@ class CleaningPass:
             seconds,
             stats.bytes_read / MEBIBYTE / max(seconds, 1e-9),
         )
-        return LastPass(read_bytes, stats.bytes_written, seconds, stats.map_entries / max(stats.map_slots, 1))
+        return LastPass(
+            read_bytes=read_bytes,
+            copy_read_bytes=stats.bytes_read,
+            written_bytes=stats.bytes_written,
+            seconds=seconds,
+            map_utilization=stats.map_entries / max(stats.map_slots, 1),
+        )

@@ -6,7 +6,8 @@ from typing import NamedTuple
 class LastPass(NamedTuple):
     """How the last complete pass went, for the gauges that Kafka keeps of each cleaner thread's last run."""
 
-    read_bytes: int = 0
+    read_bytes: int = 0  # of both phases
+    copy_read_bytes: int = 0  # of the second one: of these, written_bytes were kept
     written_bytes: int = 0
     seconds: float = 0.0
     map_utilization: float = 0.0

@@ -140,7 +140,9 @@ CLEANER_DEAD_THREADS = Metric(
     "kafka_log_logcleaner_deadthreadcount", Kind.GAUGE, "1 while the search for logs to clean fails, else 0"
 )
 CLEANER_RECOPY_PERCENT = Metric(
-    "kafka_log_logcleaner_cleaner_recopy_percent", Kind.GAUGE, "Bytes written of those read in the last cleaning"
+    "kafka_log_logcleaner_cleaner_recopy_percent",
+    Kind.GAUGE,
+    "Bytes written of those read for copying in the last cleaning; 100 when nothing was dropped",
 )
 CLEANER_MAX_CLEAN_SECONDS = Metric(
     "kafka_log_logcleaner_max_clean_time_secs", Kind.GAUGE, "Seconds that the last cleaning took"

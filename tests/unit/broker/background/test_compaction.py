@@ -65,6 +65,15 @@ async def test_a_cleaned_log_keeps_the_newest_record_of_each_key_and_its_checkpo
     assert 0 < stats.written_bytes < stats.read_bytes
 
 
+async def test_a_pass_that_drops_nothing_writes_all_that_it_reads_for_copying(bed: CleanerBed) -> None:
+    bed.fill(bed.create("t", segments=0), keys=40, rounds=1)
+    await bed.look()
+    await bed.finish()
+    last = bed.cleaner.stats.last_pass
+    assert last.written_bytes == last.copy_read_bytes > 0
+    assert last.read_bytes == 2 * last.copy_read_bytes
+
+
 async def test_a_clean_log_is_not_cleaned_again_and_the_processes_end(bed: CleanerBed) -> None:
     bed.create("t")
     await bed.look()

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.background.cleaner_stats import LastPass
 from broker.background.recovery import Recovery
 from broker.exported import Watched, broker_sources, broker_state
 from broker.metrics.catalog import METRICS, Kind
@@ -111,6 +112,11 @@ def test_uncleanable_logs_are_counted_by_directory(rig: Rig) -> None:
     rig.cleaner.troubles.mark_uncleanable(log, "bad batch")
     assert rig.value(f"{name}_partitions_count", logDirectory=directory) == 1
     assert rig.value(f"{name}_bytes", logDirectory=directory) == log.size_bytes
+
+
+def test_the_recopied_share_is_of_what_was_read_for_copying(rig: Rig) -> None:
+    rig.cleaner.stats.count(LastPass(read_bytes=300, copy_read_bytes=200, written_bytes=150), 0)
+    assert rig.value("kafka_log_logcleaner_cleaner_recopy_percent") == 75
 
 
 def test_partitions_are_summed_by_topic_and_shown_by_log(rig: Rig) -> None:
