@@ -148,7 +148,9 @@ CLEANER_MAX_CLEAN_SECONDS = Metric(
     "kafka_log_logcleaner_max_clean_time_secs", Kind.GAUGE, "Seconds that the last cleaning took"
 )
 CLEANER_BUFFER_UTILIZATION = Metric(
-    "kafka_log_logcleaner_max_buffer_utilization_percent", Kind.GAUGE, "How full the key map of the last cleaning was"
+    "kafka_log_logcleaner_max_buffer_utilization_percent",
+    Kind.GAUGE,
+    "Slots of a worker's whole buffer that the last cleaning filled; full at log.cleaner.io.buffer.load.factor",
 )
 CLEANER_MAX_DELAY_SECONDS = Metric(
     "kafka_log_logcleaner_max_compaction_delay_secs",

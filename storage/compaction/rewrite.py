@@ -98,7 +98,8 @@ class _Pass:
         self._started_ns = clock.monotonic_ns()
         dirty_offsets = task.first_uncleanable_offset - task.first_dirty_offset
         slots = int(dirty_offsets * max(_SLOTS_PER_OFFSET, 1 / task.load_factor)) + 2  # more would stay empty
-        self._map = OffsetMap(min(max(task.dedupe_buffer_bytes, SLOT_BYTES), SLOT_BYTES * slots))
+        self._buffer_slots = max(task.dedupe_buffer_bytes // SLOT_BYTES, 1)
+        self._map = OffsetMap(SLOT_BYTES * min(self._buffer_slots, slots))
         # Counts, written by both phases.
         self._map_bytes_read = 0
         self._bytes_read = 0
@@ -128,7 +129,7 @@ class _Pass:
             stats = CleaningStats(
                 map_bytes_read=self._map_bytes_read,
                 map_entries=self._map.entries,
-                map_slots=self._map.slots,
+                map_slots=self._buffer_slots,
                 bytes_read=self._bytes_read,
                 bytes_written=self._bytes_written,
                 records_read=self._records_read,

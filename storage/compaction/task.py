@@ -81,7 +81,7 @@ class CleaningStats(NamedTuple):
 
     map_bytes_read: int
     map_entries: int
-    map_slots: int
+    map_slots: int  # of the whole buffer; the table of a small pass is smaller
     bytes_read: int
     bytes_written: int
     records_read: int

@@ -16,6 +16,7 @@ from broker.background.cleaner_pass import PROGRESS_EVERY_NS
 from broker.background.cleaner_pipe import Fault
 from broker.metadata.image import TOPIC_RESOURCE, Delta
 from config.views import LogConfig
+from storage.compaction.offset_map import SLOT_BYTES
 from storage.compaction.swap import Swap
 from storage.compaction.task import Progress
 from storage.errors import StorageFailure
@@ -72,6 +73,18 @@ async def test_a_pass_that_drops_nothing_writes_all_that_it_reads_for_copying(be
     last = bed.cleaner.stats.last_pass
     assert last.written_bytes == last.copy_read_bytes > 0
     assert last.read_bytes == 2 * last.copy_read_bytes
+
+
+async def test_the_buffer_is_as_full_as_the_keys_make_the_share_of_one_worker(bed: CleanerBed) -> None:
+    bed.config = bed.config._replace(dedupe_buffer_size=2 * 100 * SLOT_BYTES, threads=2)
+    bed.fill(bed.create("t", segments=0), keys=40, rounds=1)
+    await bed.look()
+    await bed.finish()
+    assert bed.cleaner.stats.last_pass.map_utilization == 0.4
+    bed.fill(bed.create("more", segments=0), keys=400, rounds=1)
+    await bed.look()
+    await bed.finish()
+    assert bed.cleaner.stats.last_pass.map_utilization == bed.config.io_buffer_load_factor
 
 
 async def test_a_clean_log_is_not_cleaned_again_and_the_processes_end(bed: CleanerBed) -> None:
