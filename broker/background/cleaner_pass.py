@@ -104,7 +104,7 @@ class CleaningPass:
             stats.invalid_records,
             stats.map_entries,
             seconds,
-            stats.bytes_read / MEBIBYTE / max(seconds, 1e-9),
+            read_bytes / MEBIBYTE / max(seconds, 1e-9),
         )
         return LastPass(
             read_bytes=read_bytes,

@@ -175,9 +175,10 @@ class _Pass:
         start = task.first_dirty_offset
         transactions = CleanedTransactions(txn for txn in self._aborted if txn.last_offset >= start)
         dirty = [source for source in task.sources if self._end_offsets[source.base_offset] > start]
-        self._bytes_to_read = sum(source.log_bytes for source in dirty)
+        self._bytes_to_read = sum(source.log_bytes for source in (*dirty, *task.sources))  # map and copy
         for source in dirty:
             position = self._position_of(start, source) if source.base_offset < start else 0
+            self._bytes_to_read -= position
             if self._map_segment(source, position, max_entries, transactions):
                 return
             # Offsets that are missing at the end of the segment were read too.

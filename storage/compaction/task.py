@@ -70,8 +70,8 @@ class CleanedGroup(NamedTuple):
 class Progress(NamedTuple):
     """How far a pass has come; `finished` is a group that may be installed while the pass goes on."""
 
-    bytes_read: int
-    bytes_to_read: int
+    bytes_read: int  # for the map and for copying, as in bytes_to_read
+    bytes_to_read: int  # less once it turns out that the map does not reach the end
     bytes_written: int
     finished: CleanedGroup | None = None
 

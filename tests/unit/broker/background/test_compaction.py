@@ -506,6 +506,9 @@ async def test_start_progress_and_end_are_said(bed: CleanerBed, caplog: pytest.L
     assert f"read_bytes={1 << 20} of={4 << 20} written_bytes=77 mib_per_s=0.1 left_s=30" in said[1]
     assert said[2].startswith("cleaning done topic=t partition=0 end_offset=60 ")
     assert "removed_records=58" in said[2]
+    read_bytes = int(said[2].split("read_bytes=")[1].split()[0])
+    seconds = PROGRESS_EVERY_NS / 1e9
+    assert said[2].endswith(f"seconds={seconds:.3f} mib_per_s={read_bytes / (1 << 20) / seconds:.1f}")
 
 
 async def test_the_time_since_the_last_look_grows(bed: CleanerBed) -> None:
