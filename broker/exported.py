@@ -88,7 +88,7 @@ def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
         lambda: 100 * stats.last_pass.written_bytes // max(stats.last_pass.copy_read_bytes, 1),
     )
     yield single(catalog.CLEANER_MAX_CLEAN_SECONDS, lambda: int(stats.last_pass.seconds))
-    yield single(catalog.CLEANER_BUFFER_UTILIZATION, lambda: int(100 * stats.last_pass.map_utilization))
+    yield single(catalog.CLEANER_BUFFER_UTILIZATION, lambda: round(100 * stats.last_pass.map_utilization))
     yield single(catalog.CLEANER_MAX_DELAY_SECONDS, lambda: stats.max_compaction_delay_ms // 1000)
     yield single(catalog.CLEANER_MAX_DIRTY_PERCENT, lambda: int(100 * stats.max_dirty_ratio))
     yield single(catalog.CLEANER_SINCE_LAST_RUN, lambda: cleaner.since_last_look_ms)

@@ -119,6 +119,12 @@ def test_the_recopied_share_is_of_what_was_read_for_copying(rig: Rig) -> None:
     assert rig.value("kafka_log_logcleaner_cleaner_recopy_percent") == 75
 
 
+def test_a_buffer_filled_to_its_load_factor_shows_it_whatever_the_fraction_of_a_slot(rig: Rig) -> None:
+    slots = 5_592_405
+    rig.cleaner.stats.count(LastPass(map_utilization=int(slots * 0.9) / slots), 0)
+    assert rig.value("kafka_log_logcleaner_max_buffer_utilization_percent") == 90
+
+
 def test_partitions_are_summed_by_topic_and_shown_by_log(rig: Rig) -> None:
     assert rig.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 3
     sizes = [one.log.size_bytes for one in rig.hosted.manager]

@@ -598,3 +598,23 @@ def test_progress_is_told_and_finished_groups_with_it(open_log, put, fs, clock):
     assert told[-1].bytes_read == told[-1].bytes_to_read
     assert told[-1].bytes_written == result.stats.bytes_written
     assert result.stats.records_read == result.stats.records_written == result.end_offset
+
+
+def test_the_clean_part_is_to_be_read_too_and_known_from_the_start(open_log, put, fs, clock):
+    log = open_log()
+    for n in range(3):
+        put(log, (b"%d" % n, b"v" * 100), roll=True)
+    told = []
+    result = run(task_of(log, clock.now, 2), fs, clock, told.append)
+    assert 0 < result.stats.map_bytes_read < result.stats.bytes_read
+    assert {one.bytes_to_read for one in told} == {result.stats.map_bytes_read + result.stats.bytes_read}
+
+
+def test_what_the_index_skips_is_not_to_be_read(open_log, put, fs, clock):
+    log = open_log(replace(COMPACT, index_interval_bytes=100))
+    for n in range(30):
+        put(log, (b"%d" % n, b"v" * 100), roll=n == 29)
+    told = []
+    result = run(task_of(log, clock.now, 20), fs, clock, told.append)
+    assert 0 < result.stats.map_bytes_read < result.stats.bytes_read
+    assert {one.bytes_to_read for one in told} == {result.stats.map_bytes_read + result.stats.bytes_read}
