@@ -18,8 +18,8 @@ from storage.env.clock import SeededRng
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
 from tests.crash.test_log_crashes import StillClock
-from tests.sim.crash_fs import CrashFS
-from tests.sim.logs import NOW, TP, append, batch, batches_of, offsets_of, read_all
+from tests.sim.crash_fs import Crashed, CrashFS
+from tests.sim.logs import NOW, TP, append, append_marker, batch, batches_of, offsets_of, read_all
 
 SIZE = len(batch())
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=10 * SIZE, segment_index_bytes=1200)
@@ -161,6 +161,20 @@ def test_a_flush_takes_indexes_that_were_closed_since_they_were_written(disk, is
     disk.after_power_failures(check, config)
 
 
+def test_a_flush_takes_a_transaction_index_that_was_closed_since_it_was_written(disk):
+    log = disk.open()
+    append(log, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    append_marker(log, 1, is_abort=True)
+    log._state.segments.active.release_files()
+    disk.flush(log)
+    log.roll()
+
+    def check(one: PartitionLog) -> None:
+        assert one.aborted_transactions(0, 2) == [(1, 0)]
+
+    disk.after_power_failures(check)
+
+
 def test_a_flush_after_a_kill_takes_the_seal_before_it(disk):
     log = disk.open()
     put(log, 3)
@@ -233,6 +247,49 @@ def test_a_power_failure_after_a_cut_leaves_the_epochs_that_stay(disk):
 
 def _begins_with(entries: list[tuple[int, int]], expected: list[tuple[int, int]]) -> None:
     assert entries[: len(expected)] == expected
+
+
+def test_a_crash_within_a_cut_leaves_no_hole_and_no_batch_without_its_epoch(tmp_path):
+    def story(disk: Disk, crash_within: int | None = None) -> int:
+        log = disk.open()
+        for epoch in range(3):
+            log.assign_epoch(epoch)
+            put(log, 1, epoch=epoch)
+            log.roll()
+        disk.flush(log)
+        calls = disk.fs.calls
+        disk.fs.crash_at = None if crash_within is None else calls + crash_within
+        log.truncate_to(1)
+        return disk.fs.calls - calls
+
+    def check(log: PartitionLog) -> None:
+        assert offsets_of(log) == list(range(log.log_end_offset))
+        _has_the_epochs_of_its_batches(log)
+
+    for crash_within in range(story(Disk(tmp_path / "whole"))):
+        disk = Disk(tmp_path / str(crash_within))
+        with pytest.raises(Crashed):
+            story(disk, crash_within)
+        disk.after_power_failures(check)
+
+
+def _has_the_epochs_of_its_batches(log: PartitionLog) -> None:
+    for header in batches_of(read_all(log)):
+        assert log.epoch_for_offset(header.base_offset) == header.partition_leader_epoch, header
+
+
+def test_what_was_cut_does_not_come_back_in_the_epoch_that_has_begun_there(disk):
+    log = disk.open()
+    for epoch in (0, 1):
+        log.roll()
+        log.assign_epoch(epoch)
+        put(log, 1, epoch=epoch)
+    disk.flush(log)
+    log.truncate_to(1)
+    disk.flush(log)
+    log.assign_epoch(2)
+    put(log, 1, epoch=2)
+    disk.after_power_failures(_has_the_epochs_of_its_batches)
 
 
 def test_what_was_cut_does_not_come_back_below_what_was_appended_since(disk):
