@@ -55,7 +55,7 @@ class Clock:
 class Life:
     """One log, its model, and what may be done to both."""
 
-    def __init__(self, root: str, chance: random.Random) -> None:
+    def __init__(self, root: str, chance: random.Random, *, direct_block_bytes: int | None, is_deferring: bool) -> None:
         self.chance = chance
         self.clock = Clock()
         self.model = LogModel()
@@ -64,9 +64,9 @@ class Life:
         self.script: list[str] = []  # what was done, for whoever reads a failure
         self.root = root
         self.incarnation = 0  # number of the disk; a crash of the machine makes the next one
-        self.direct_block_bytes = chance.choice((None, 32, 512))
-        self.is_deferring = chance.random() < 0.5
-        self.is_lagging = chance.random() < 0.3  # the high watermark stays where it is
+        self.direct_block_bytes = direct_block_bytes
+        self.is_deferring = is_deferring  # direct writes come later than the appends
+        self.is_lagging = False  # the high watermark stays where it is
         self.attempt: tuple[int, Rows] | None = None  # what may be in the log though its append did not return
         self.doing = ""
         self.answered_start = 0  # a restart finds no lower log start

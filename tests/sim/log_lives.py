@@ -41,7 +41,9 @@ CALLS_TO_A_CRASH = 60
 def live(root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print) -> Life:
     """Live through so many steps; with crashes the machine stops now and then, at any of its file calls."""
     chance = random.Random(seed)
-    life = Life(root, chance)
+    block_bytes, is_deferring = chance.choice((None, 32, 512)), chance.random() < 0.5
+    life = Life(root, chance, direct_block_bytes=block_bytes, is_deferring=is_deferring)
+    life.is_lagging = chance.random() < 0.3
     check(life, is_thorough=True)
     try:
         for number in range(steps):
