@@ -1,6 +1,11 @@
-"""The reference says of a key that it changes nothing exactly where no code asks for it."""
+"""The reference says of a key that it changes nothing exactly where no code asks for it.
 
+Of the settings of a log every single field is looked at.
+"""
+
+import ast
 import dataclasses
+import inspect
 import re
 from pathlib import Path
 
@@ -72,3 +77,33 @@ def test_every_field_of_a_log_is_read_but_those_of_work_that_has_not_come() -> N
         *("delivery_mode", "delivery_max_delay_ms", "delivery_schedule_monotonic", "delivery_clock_uncertainty_ms"),
         "unclean_leader_election_enable",
     }
+
+
+def methods_that_read(field: str) -> set[str]:
+    """Return the properties and methods of LogConfig that read a field, by way of others too."""
+    (view,) = ast.parse(inspect.getsource(views.LogConfig)).body
+    assert isinstance(view, ast.ClassDef)
+    reads = {
+        method.name: {node.attr for node in ast.walk(method) if isinstance(node, ast.Attribute)}
+        for method in view.body
+        if isinstance(method, ast.FunctionDef)
+    }
+    found: set[str] = set()
+    while more := {name for name, names in reads.items() if names & {field, *found}} - found:
+        found |= more
+    return found
+
+
+def keys_of(field: str) -> set[str]:
+    return {field.replace("_", "."), "odradek.log." + field.replace("_", ".")}
+
+
+def is_read(field: str) -> bool:
+    """Tell whether storage or broker ask for the field or for what is made of it."""
+    return any(re.search(rf"\.{name}\b", READERS) is not None for name in {field, *methods_that_read(field)})
+
+
+@pytest.mark.parametrize("field", fields_of("LogConfig"))
+def test_every_field_of_a_log_s_settings_is_read_or_marked(field: str) -> None:
+    marked = WITHOUT_EFFECT_YET["topic"] | WITHOUT_EFFECT_YET["broker"]
+    assert is_read(field) is not bool(keys_of(field) & marked)
