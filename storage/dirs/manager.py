@@ -208,8 +208,8 @@ class LogManager:
                 raise failure
             elif not loading.is_stopped:
                 self._take_over(loading)
-                if loading.has_high_recovery_points:
-                    self._write_or_fail(self.checkpoint_recovery_points)
+        if any(loading.has_high_recovery_points for loading in self.loading):
+            self._write_or_fail(self.checkpoint_recovery_points)
 
     def _take_over(self, loading: DirLoading) -> None:
         log_dir, now_ms = loading.log_dir, monotonic_ms(self._clock)

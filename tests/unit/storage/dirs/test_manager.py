@@ -286,14 +286,17 @@ def test_a_checkpoint_that_cannot_be_written_names_its_directory_and_spares_the_
 
 def test_a_recovery_point_above_the_end_of_a_log_is_corrected_before_anything_is_appended(manager_of, tmp_path):
     """Otherwise what is appended up to it would count as flushed after a crash."""
-    tp = TopicPartition("t", 0)
-    manager = manager_of(tmp_path)
-    append(manager.create(tp, TOPIC_ID, CONFIG), 5)
+    tps = [TopicPartition("t", n) for n in range(2)]
+    manager = manager_of(tmp_path / "a", tmp_path / "b")
+    for tp in tps:
+        append(manager.create(tp, TOPIC_ID, CONFIG), 5)
     manager.close()
-    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\nt 0 9\n")
-    manager = manager_of(tmp_path)
-    assert manager.logs[tp].recovery_point == 5
-    assert (tmp_path / "recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 5\n"
+    files = [tmp_path / name / "recovery-point-offset-checkpoint" for name in "ab"]
+    assert [file.read_bytes() for file in files] == [b"0\n1\nt 0 5\n", b"0\n1\nt 1 5\n"]
+    files[0].write_bytes(b"0\n1\nt 0 9\n")
+    manager = manager_of(tmp_path / "a", tmp_path / "b")
+    assert [manager.logs[tp].recovery_point for tp in tps] == [5, 5]
+    assert [file.read_bytes() for file in files] == [b"0\n1\nt 0 5\n", b"0\n1\nt 1 5\n"]
 
 
 def test_a_log_that_cannot_be_closed_keeps_its_directory_from_the_marker_and_no_other(manager_of, tmp_path):
