@@ -74,6 +74,11 @@ class BrokerProcess:
         return f"{self.host}:{self.port}"
 
     @property
+    def log_directories(self) -> list[Path]:
+        """Return the entries of log.dirs."""
+        return [Path(path) for path in self.properties["log.dirs"].split(",")]
+
+    @property
     def pid(self) -> int:
         """Return the process id of the running broker."""
         assert self.process is not None, "the broker is not running"
@@ -218,6 +223,8 @@ class KafkaProcess(BrokerProcess):
     start_timeout_s = 90.0
     stop_timeout_s = 60.0
     heap = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    # The metadata.version of a fresh directory: the highest that Odradek runs at too.
+    release_version = "4.2-IV1"
 
     def default_properties(self) -> dict[str, str]:
         """Return Odradek's test properties and what a single Kafka node needs besides."""
@@ -240,12 +247,13 @@ class KafkaProcess(BrokerProcess):
         }
 
     def prepare(self) -> None:
-        """Write the properties file and format the directory if it is fresh."""
+        """Write the properties file and format the directories if they are fresh."""
         super().prepare()
-        if not (self.data_directory / "meta.properties").exists():
+        if not any((path / "meta.properties").exists() or path.is_file() for path in self.log_directories):
             done = java.run(
                 "kafka.tools.StorageTool",
                 *("format", "--config", str(self.properties_path), "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk"),
+                *("--release-version", self.release_version),
                 jvm_options=self.heap,
             )
             assert done.returncode == 0, done.stdout + done.stderr
