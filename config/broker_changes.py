@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from config.consistency import check_together
+from config.consistency import check_cordoned, check_together
 from config.errors import InvalidConfig
 from config.key import ConfigKey
 from config.keys import BROKER_KEYS, LISTENER_PREFIX, find_broker_key
@@ -121,6 +121,8 @@ def _check_change(current: Resolver, proposed: Resolver) -> None:
     """Refuse what does not fit together, and steps that are too large."""
     check_together(proposed)
     get = proposed.get
+    if get("cordoned.log.dirs") != current.get("cordoned.log.dirs"):
+        check_cordoned(proposed)  # a stored value whose directory is no longer configured hinders nothing else
     for unit in ("ms", "bytes"):
         check_local_retention(
             f"log.local.retention.{unit}",

@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from config.consistency import ALL_LOG_DIRS, log_dirs_key
 from config.errors import invalid_value
 from config.listeners import inter_broker_listener, read_listeners, resolvable_host_name
 from config.resolve import Resolver
-from config.views import BrokerConfig, CleanerConfig, ConnectionLimits, GroupConfig, LogManagerConfig, NetworkConfig
+from config.views import (
+    LONG_MAX,
+    BrokerConfig,
+    CleanerConfig,
+    ConnectionLimits,
+    GroupConfig,
+    LogManagerConfig,
+    MoveConfig,
+    NetworkConfig,
+)
 
 
 def network_config(resolver: Resolver, host_name: Callable[[], str | None] = resolvable_host_name) -> NetworkConfig:
@@ -105,6 +115,20 @@ def cleaner_config(resolver: Resolver) -> CleanerConfig:
     )
 
 
+def move_config(resolver: Resolver) -> MoveConfig:
+    """Build the view of the moves between log directories."""
+    get = resolver.get
+    threads, rate = get("num.replica.alter.log.dirs.threads"), get("replica.alter.log.dirs.io.max.bytes.per.second")
+    return MoveConfig(
+        threads=max(1, len(_log_dir_entries(resolver)) if threads is None else threads),
+        max_bytes_per_second=LONG_MAX if rate is None else rate,
+        quota_window_num=get("alter.log.dirs.replication.quota.window.num"),
+        quota_window_size_seconds=get("alter.log.dirs.replication.quota.window.size.seconds"),
+        backoff_ms=get("replica.fetch.backoff.ms"),
+        chunk_bytes=get("replica.fetch.max.bytes"),
+    )
+
+
 def group_config(resolver: Resolver) -> GroupConfig:
     """Build the view of consumer groups and their offsets."""
     get = resolver.get
@@ -130,7 +154,7 @@ def read_log_dirs(resolver: Resolver) -> tuple[str, ...]:
 
     Raises InvalidConfig when two spellings, or two links, lead to one directory: its logs would be opened twice.
     """
-    key = "log.dirs" if resolver.get("log.dirs") is not None else "log.dir"
+    key = log_dirs_key(resolver)
     paths: dict[str, str] = {}
     for spelling in resolver.get(key):
         path = os.path.abspath(spelling)
@@ -138,6 +162,22 @@ def read_log_dirs(resolver: Resolver) -> tuple[str, ...]:
             raise invalid_value(key, ",".join(resolver.get(key)), f"the directory {path} is given twice")
         paths[real] = path
     return tuple(paths.values())
+
+
+def cordoned_log_dirs(resolver: Resolver) -> frozenset[str]:
+    """Return the paths of the log directories that take no new replicas, spelt as read_log_dirs does."""
+    entries = resolver.get("cordoned.log.dirs")
+    return frozenset(map(os.path.abspath, _log_dir_entries(resolver) if ALL_LOG_DIRS in entries else entries))
+
+
+def is_fully_cordoned(resolver: Resolver) -> bool:
+    """Tell whether no log directory is left that takes new replicas."""
+    return cordoned_log_dirs(resolver).issuperset(map(os.path.abspath, _log_dir_entries(resolver)))
+
+
+def _log_dir_entries(resolver: Resolver) -> tuple[str, ...]:
+    entries: tuple[str, ...] = resolver.get(log_dirs_key(resolver))
+    return entries
 
 
 def _metadata_segment_bytes(resolver: Resolver) -> int:

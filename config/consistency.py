@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from config.errors import invalid_value
+from config.errors import InvalidConfig, invalid_value
 from config.keys import TOPIC_KEYS
 from config.resolve import Resolver
 
 _DEDUPE_BUFFER_MIN_BYTES = 1024 * 1024
 """A cleaner thread with less memory for keys could not hold the entries of one batch."""
+
+ALL_LOG_DIRS = "*"
+"""Alone in cordoned.log.dirs it stands for every log directory."""
+
+
+def log_dirs_key(resolver: Resolver) -> str:
+    """Return the name of the key that says which log directories there are."""
+    return "log.dirs" if resolver.get("log.dirs") is not None else "log.dir"
 
 
 def check_together(resolver: Resolver) -> None:
@@ -35,3 +43,21 @@ def _check_inherited(resolver: Resolver) -> None:
     for row in TOPIC_KEYS.values():
         if row.synonyms and row.validator is not None:
             row.validator.check(row.synonyms[0].name, resolver.get(row.name))
+
+
+def check_cordoned(resolver: Resolver) -> None:
+    """Raise InvalidConfig if something is to be cordoned that is no log directory; spellings are compared."""
+    cordoned = dict.fromkeys(resolver.get("cordoned.log.dirs"))
+    if ALL_LOG_DIRS in cordoned:
+        if len(cordoned) > 1:
+            raise InvalidConfig(
+                "requirement failed: When cordoned.log.dirs is set to *, it must not contain other values"
+            )
+        return
+    log_dirs = resolver.get(log_dirs_key(resolver))
+    missing = [entry for entry in cordoned if entry not in log_dirs]
+    if missing:
+        raise InvalidConfig(
+            "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. "
+            f"Missing entries : {', '.join(missing)}"
+        )

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from config.build import broker_config, cleaner_config, group_config, log_manager_config, network_config
+from config.build import (
+    broker_config,
+    cleaner_config,
+    cordoned_log_dirs,
+    group_config,
+    log_manager_config,
+    move_config,
+    network_config,
+)
 from config.key import HIDDEN, ConfigKey
 from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import ConfigSource, Resolver
@@ -21,8 +29,9 @@ _INTRODUCTION = """\
 Generated from the table in `config/keys/` by `make docs`; do not edit.
 
 Values come from `--override key=value`, the environment (`KAFKA_LOG_DIRS` is `log.dirs`), the properties file, and the
-defaults below, in this order of precedence. Names and defaults are those of Apache Kafka 4.2, but for keys that begin
-with `odradek.`. With nothing configured the broker listens on `127.0.0.1:9092` and keeps its data under `./data`.
+defaults below, in this order of precedence. Names and defaults are those of Apache Kafka 4.2, `cordoned.log.dirs` is of
+4.3, and keys that begin with `odradek.` are our own. With nothing configured the broker listens on `127.0.0.1:9092` and
+keeps its data under `./data`.
 
 A key marked *accepted* is understood and checked, and described to clients, but changes nothing in this version.
 *dynamic* names the reach of a key that Kafka lets an administrator change while the broker runs: one broker or all.
@@ -45,15 +54,22 @@ WITHOUT_EFFECT_YET = {
     ),
     "broker": frozenset(
         {
+            "alter.log.dirs.replication.quota.window.num",
+            "alter.log.dirs.replication.quota.window.size.seconds",
             "controlled.shutdown.enable",
+            "cordoned.log.dirs",
             "inter.broker.listener.name",
             "log.dir.failure.timeout.ms",
             "max.connection.creation.rate",
+            "num.replica.alter.log.dirs.threads",
             "odradek.log.delivery.clock.uncertainty.ms",
             "offsets.commit.timeout.ms",
             "offsets.load.buffer.size",
             "offsets.topic.compression.codec",
             "offsets.topic.replication.factor",
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            "replica.fetch.backoff.ms",
+            "replica.fetch.max.bytes",
             "request.timeout.ms",
             "socket.receive.buffer.bytes",
             "socket.send.buffer.bytes",
@@ -63,7 +79,7 @@ WITHOUT_EFFECT_YET = {
         }
     ),
 }
-"""Keys that a view holds for work this version does not do; the synonyms of the topic keys among them go with them."""
+"""Keys that a view holds for work this version does not do; the synonyms of those among them go with them."""
 
 
 class _Recorder(Resolver):
@@ -75,6 +91,8 @@ class _Recorder(Resolver):
 
     def get(self, name: str) -> object:
         self.read.add(("broker", name))
+        if name in BROKER_KEYS:
+            self.read.update(("broker", synonym.name) for synonym in BROKER_KEYS[name].synonyms)
         return super().get(name)
 
     def topic_value(self, name: str, overrides: Mapping[str, str]) -> object:
@@ -88,13 +106,14 @@ def keys_in_use() -> set[tuple[str, str]]:
     recorder = _Recorder({})
     log_config(recorder, {})
     network_config(recorder, host_name=lambda: "localhost")
-    for build in (broker_config, log_manager_config, cleaner_config, group_config):
+    for build in (broker_config, log_manager_config, cleaner_config, move_config, group_config):
         build(recorder)
+    cordoned_log_dirs(recorder)
     # Read on other paths than a view: at load, and where one name stands in for another.
     recorder.read |= {("broker", name) for name in ("broker.id", "log.dirs", "process.roles")}
     dormant = {(scope, name) for scope, names in WITHOUT_EFFECT_YET.items() for name in names}
-    for name in WITHOUT_EFFECT_YET["topic"]:
-        dormant.update(("broker", synonym.name) for synonym in TOPIC_KEYS[name].synonyms)
+    for rows, names in ((TOPIC_KEYS, WITHOUT_EFFECT_YET["topic"]), (BROKER_KEYS, WITHOUT_EFFECT_YET["broker"])):
+        dormant.update(("broker", synonym.name) for name in names for synonym in rows[name].synonyms)
     return recorder.read - dormant
 
 
@@ -146,7 +165,8 @@ def _entry(row: ConfigKey, is_used: bool) -> list[str]:
     if row.scope == "broker" and not row.is_read_only:
         facts.append(f"dynamic, {row.update}")
     if row.synonyms:
-        facts.append("inherits from " + ", ".join(_code(synonym.name) for synonym in row.synonyms))
+        words = "inherits from " if row.scope != "broker" else "also spelt "
+        facts.append(words + ", ".join(_code(synonym.name) for synonym in row.synonyms))
     if row.internal:
         facts.append("internal")
     if not is_used:

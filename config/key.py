@@ -49,7 +49,7 @@ class Validator(Protocol):
 
 
 class Synonym(NamedTuple):
-    """A broker key that supplies a topic key's value, and how its number converts."""
+    """A broker key that supplies another key's value, and how its number converts."""
 
     name: str
     factor: int = 1

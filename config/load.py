@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from config.build import broker_config, network_config
-from config.consistency import check_together
+from config.consistency import check_cordoned, check_together
 from config.errors import InvalidConfig, invalid_value
 from config.key import HIDDEN, ConfigKey
 from config.keys import find_broker_key
@@ -23,6 +23,17 @@ _EMBEDDED_ORIGIN = "embedded default"
 
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
 """Settings under these belong to plug-ins, whose names nobody can know."""
+
+
+_ONLY_WHILE_RUNNING = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "intra.broker.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Limits that are lifted again once they have served, so nothing static may set them."""
 
 
 class Loaded(NamedTuple):
@@ -47,10 +58,13 @@ def check(given: Layer) -> Loaded:
             _check_value(name, row, value)
         elif not name.startswith(_PLUGIN_PREFIXES):
             warnings.append(f"Unknown configuration key {name} is ignored ({value.origin})")
-    resolver = Resolver(_complete(given))
+        if name in _ONLY_WHILE_RUNNING:
+            warnings.append(f"{name} can only be set while the broker runs and is ignored ({value.origin})")
+    resolver = Resolver(_complete({name: given[name] for name in given if name not in _ONLY_WHILE_RUNNING}))
     try:
         _check_roles(resolver)
         check_together(resolver)
+        check_cordoned(resolver)
         network_config(resolver)
         broker_config(resolver)
     except InvalidConfig as error:

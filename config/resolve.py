@@ -2,7 +2,8 @@
 
 Highest first: topic or group override, dynamic value of this broker, dynamic cluster-wide default, static
 configuration, built-in default. A topic key looks up its broker synonyms on each of the lower layers; within one layer
-the first synonym that is set wins, so log.retention.ms goes before minutes, and minutes before hours.
+the first synonym that is set wins, so log.retention.ms goes before minutes, and minutes before hours. A broker key with
+synonyms does likewise and itself goes first.
 
 A stored dynamic value that turns out unreadable never stops the broker: the next lower layer stands in, with a warning.
 """
@@ -129,8 +130,10 @@ class Resolver:
             chain = tuple(self._chain((name,)))
             return Effective(name, chain[0].text, chain[0].text, chain[0].source, chain)
         names = (name, row.name) if row.name != name else SAME_SETTING.get(name, (name,))
-        # A unit that wins over this key is another key's business: describing hours starts at hours.
-        links = [*dropwhile(lambda link: link.name != name, self._chain(names))]
+        links = [*self._chain(names)]
+        if not row.synonyms:
+            # A unit that wins over this key is another key's business: describing hours starts at hours.
+            links = [*dropwhile(lambda link: link.name != name, links)]
         source = links[0].source if links else ConfigSource.DEFAULT
         value = self._broker_value(row) if name == row.name else row.parse(links[0].text or "")
         return Effective(name, value, format_value(value), source, tuple(links))
@@ -153,7 +156,7 @@ class Resolver:
     def _broker_value(self, row: ConfigKey) -> Any:
         cached = ("broker", row.name)
         if cached not in self._cache:
-            found, value = self._set_value((Synonym(row.name),))
+            found, value = self._set_value((Synonym(row.name), *row.synonyms))
             self._cache[cached] = value if found else row.default
         return self._cache[cached]
 

@@ -149,6 +149,19 @@ class LogManagerConfig(NamedTuple):
     max_transaction_timeout_ms: int = 900_000
 
 
+class MoveConfig(NamedTuple):
+    """How replicas move between the log directories; may change while the broker runs, all but `threads`."""
+
+    threads: int = 1
+    max_bytes_per_second: int = LONG_MAX
+    """Shared by all moves; LONG_MAX = unlimited."""
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
+    backoff_ms: int = 1_000
+    chunk_bytes: int = 1_048_576
+    """Most bytes of one read, but one batch at least."""
+
+
 class ListenerConfig(NamedTuple):
     """One listener: where we accept and what clients are told to connect to."""
 

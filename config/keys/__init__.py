@@ -36,13 +36,12 @@ BROKER_KEYS = _TABLE["broker"]
 TOPIC_KEYS = _TABLE["topic"]
 GROUP_KEYS = _TABLE["group"]
 
-SAME_SETTING = {
-    synonym.name: tuple(other.name for other in row.synonyms)
-    for row in TOPIC_KEYS.values()
-    if len(row.synonyms) > 1
-    for synonym in row.synonyms
-}
-"""Broker keys that are one setting in several units → all of its names, the one that wins first."""
+_SPELLINGS = (
+    *(tuple(synonym.name for synonym in row.synonyms) for row in TOPIC_KEYS.values()),
+    *((row.name, *(synonym.name for synonym in row.synonyms)) for row in BROKER_KEYS.values()),
+)
+SAME_SETTING = {name: names for names in _SPELLINGS if len(names) > 1 for name in names}
+"""Broker keys that are one setting in several units or spellings → all of its names, the one that wins first."""
 
 LISTENER_PREFIX = "listener.name."
 

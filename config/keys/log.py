@@ -14,6 +14,7 @@ from config.keys.rows import (
     LONG_MAX,
     LOW,
     MEDIUM,
+    PER_BROKER,
     STRING,
     broker,
 )
@@ -35,6 +36,15 @@ KEYS: tuple[ConfigKey, ...] = (
         ListOf(allow_empty=False),
         HIGH,
         "Directory that holds the partitions when log.dirs is absent.",
+    ),
+    broker(
+        "cordoned.log.dirs",
+        LIST,
+        (),
+        ListOf(allow_repeats=True),
+        MEDIUM,
+        "Entries of log.dirs or log.dir that take no new partitions, separated by commas; * cordons all of them.",
+        PER_BROKER,
     ),
     broker(
         "log.segment.bytes", INT, 1_073_741_824, Range(1_048_576), HIGH, "Size at which a segment rolls.", CLUSTER_WIDE

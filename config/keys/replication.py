@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from config.key import ConfigKey
+from config.key import ConfigKey, Synonym
 from config.keys.rows import (
     CLASS,
     CLUSTER_WIDE,
@@ -18,8 +18,22 @@ from config.keys.rows import (
 from config.validators import ListOf, Range
 
 KEYS: tuple[ConfigKey, ...] = (
-    broker("replica.fetch.backoff.ms", INT, 1000, Range(0), MEDIUM, "Pause of a follower after a failed fetch."),
-    broker("replica.fetch.max.bytes", INT, 1_048_576, Range(0), MEDIUM, "Bytes a follower asks for per partition."),
+    broker(
+        "replica.fetch.backoff.ms",
+        INT,
+        1000,
+        Range(0),
+        MEDIUM,
+        "Pause of a follower, or of a move between log directories, after a failure.",
+    ),
+    broker(
+        "replica.fetch.max.bytes",
+        INT,
+        1_048_576,
+        Range(0),
+        MEDIUM,
+        "Bytes a follower asks for per partition, and a move copies at once.",
+    ),
     broker("replica.fetch.min.bytes", INT, 1, None, HIGH, "Bytes a follower's fetch waits for."),
     broker(
         "replica.fetch.response.max.bytes", INT, 10_485_760, Range(0), MEDIUM, "Most bytes of one answer to a follower."
@@ -46,7 +60,17 @@ KEYS: tuple[ConfigKey, ...] = (
         None,
         None,
         HIGH,
-        "Threads that move replicas between log directories.",
+        "Threads that move replicas between log directories; one a directory when absent.",
+        synonyms=(Synonym("num.replica.alter.movelog.dirs.threads"),),
+    ),
+    broker(
+        "num.replica.alter.movelog.dirs.threads",
+        INT,
+        None,
+        None,
+        LOW,
+        "The spelling of KIP-113 for num.replica.alter.log.dirs.threads, which goes before it.",
+        internal=True,
     ),
     broker("background.threads", INT, 10, Range(1), HIGH, "Threads for background work.", CLUSTER_WIDE),
     broker(
@@ -75,7 +99,18 @@ KEYS: tuple[ConfigKey, ...] = (
         None,
         Range(0),
         MEDIUM,
-        "Bytes a second that move between log directories; set only while the broker runs.",
+        "Bytes a second that move between log directories, all moves together; set only while the broker runs.",
+        CLUSTER_WIDE,
+        internal=True,
+        synonyms=(Synonym("intra.broker.throttled.rate"),),
+    ),
+    broker(
+        "intra.broker.throttled.rate",
+        LONG,
+        None,
+        Range(0),
+        LOW,
+        "The spelling of KIP-113 for replica.alter.log.dirs.io.max.bytes.per.second, which goes before it.",
         CLUSTER_WIDE,
         internal=True,
     ),

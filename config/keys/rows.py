@@ -52,9 +52,13 @@ def broker(
     doc: str,
     update: Update = READ_ONLY,
     internal: bool = False,
+    synonyms: tuple[Synonym, ...] = (),
 ) -> ConfigKey:
-    """Write a row of broker scope; its update mode says what may change it while the broker runs."""
-    return ConfigKey(name, type, default, validator, importance, "broker", update, (), internal, doc)
+    """Write a row of broker scope; its update mode says what may change it while the broker runs.
+
+    Its synonyms are other spellings of the setting; on one layer its own name wins over them.
+    """
+    return ConfigKey(name, type, default, validator, importance, "broker", update, synonyms, internal, doc)
 
 
 def topic(
