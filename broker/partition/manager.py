@@ -6,7 +6,15 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Delta, PartitionDelta, TopicImage
+from broker.metadata.image import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    Delta,
+    PartitionDelta,
+    PartitionImage,
+    TopicImage,
+)
 from broker.partition.errors import PartitionOffline, UnknownPartition
 from broker.partition.partition import DiskWork, Partition
 from config.views import LogConfig
@@ -114,9 +122,18 @@ class PartitionManager:
         def create() -> None:
             for placed in missing:
                 with suppress(StorageError):
-                    self._logs.create(placed.topic_partition, placed.topic.topic_id, configs[placed.topic.name])
+                    self._logs.create(
+                        placed.topic_partition,
+                        placed.topic.topic_id,
+                        configs[placed.topic.name],
+                        directory_id=self._directory_id(placed.image),
+                    )
 
         return create
+
+    def _directory_id(self, placed: PartitionImage) -> bytes:
+        """Return the directory that the metadata names for this broker's replica."""
+        return placed.directories[placed.replicas.index(self._node_id)]
 
     def landed(self, delta: Delta) -> dict[TopicPartition, bytes]:
         """Return the directory id of each new log whose place the metadata could not know: with several directories."""
@@ -177,10 +194,10 @@ class PartitionManager:
         try:
             log = self._logs.logs.get(tp)
             if log is None:
+                directory_id = self._directory_id(placed.image)
                 if not is_new:
-                    where = placed.image.directories[placed.image.replicas.index(self._node_id)]
-                    self._logs.ensure_not_elsewhere(tp, where)
-                log = self._logs.create(tp, topic_id, config)
+                    self._logs.ensure_not_elsewhere(tp, directory_id)
+                log = self._logs.create(tp, topic_id, config, directory_id=directory_id)
             elif log.topic_id is not None and log.topic_id != topic_id:
                 raise InconsistentTopicId(log.path, topic_id, log.topic_id)
         except (StorageError, OSError) as failure:
@@ -203,15 +220,15 @@ class PartitionManager:
             is_wanted = placed is not None and self._node_id in placed.replicas
             return is_wanted and topic_id in (None, image.topics_by_name[tp.topic].topic_id)
 
+        def directory_of(tp: TopicPartition) -> bytes | None:
+            placed = image.partition(tp)
+            return self._directory_id(placed) if placed is not None else None
+
         self._logs.settle_rivals(is_current)
         for tp, log in tuple(self._logs.logs.items()):
-            if is_current(tp, log.topic_id):
-                continue
-            logger.warning("setting a stray log aside partition=%s dir=%s", tp, log.path)
-            try:
+            if not is_current(tp, log.topic_id):
                 self._logs.set_stray(tp)
-            except StorageFailure as failure:
-                logger.error("cannot set a stray log aside partition=%s reason=%s", tp, failure)
+        self._logs.settle_futures(is_current, directory_of)
 
     def _delete(self, topic: TopicImage, image: ClusterImage) -> None:
         delay_ms = self._config_for(topic.name, image).file_delete_delay_ms  # the broker's: the topic's went with it

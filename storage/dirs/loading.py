@@ -47,11 +47,12 @@ logger = logging.getLogger(__name__)
 class LogToLoad:
     """One log of a directory: where it is and what the checkpoints say; later what became of it."""
 
-    __slots__ = ("bytes_to_scan", "failure", "log", "path", "tp")
+    __slots__ = ("bytes_to_scan", "failure", "is_future", "log", "path", "tp")
 
-    def __init__(self, path: str, tp: TopicPartition) -> None:
+    def __init__(self, path: str, tp: TopicPartition, *, is_future: bool) -> None:
         self.path = path
         self.tp = tp
+        self.is_future = is_future
         self.bytes_to_scan = 0  # by recovery, as far as the listing tells; set by prepare
         # Set by whoever loads it.
         self.log: PartitionLog | None = None
@@ -123,27 +124,21 @@ class DirLoading:
         self._queue.extend(self.logs)
 
     def _find_logs(self) -> list[LogToLoad]:
-        """List the current logs of the directory; report everything that is not ours."""
-        found = []
-        for entry in self._fs.list_dir(self.log_dir.path):
-            if entry.is_dir and entry.name != REMOTE_INDEX_CACHE_DIR:
-                tp = self._classify(entry.name)
-                if tp is not None:
-                    found.append(LogToLoad(os.path.join(self.log_dir.path, entry.name), tp))
-        return found
+        """List the current and future logs of the directory; report everything that is not ours."""
+        names = [entry.name for entry in self._fs.list_dir(self.log_dir.path) if entry.is_dir]
+        return [one for name in names if name != REMOTE_INDEX_CACHE_DIR and (one := self._classify(name)) is not None]
 
-    def _classify(self, name: str) -> TopicPartition | None:
-        """Return the partition of a current log."""
+    def _classify(self, name: str) -> LogToLoad | None:
         path = os.path.join(self.log_dir.path, name)
         parsed = parse_partition_dir(name)
         if parsed is None:
             logger.warning("ignoring a folder that is no partition dir=%s", path)
         elif parsed.marker == DELETE_DIR_SUFFIX:
             self.deleted_paths.append(path)
-        elif parsed.marker in (STRAY_DIR_SUFFIX, FUTURE_DIR_SUFFIX):
+        elif parsed.marker == STRAY_DIR_SUFFIX:
             logger.warning("not serving a log kept aside dir=%s", path)
         elif parsed.tp is not None and parsed.tp.topic != CLUSTER_METADATA_TOPIC:
-            return parsed.tp
+            return LogToLoad(path, parsed.tp, is_future=parsed.marker == FUTURE_DIR_SUFFIX)
         return None
 
     def _unflushed_bytes(self, one: LogToLoad) -> int:

@@ -14,7 +14,7 @@ from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.errors import CorruptBatch
 from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
 from storage.compaction.cleaning import LogCleaning
-from storage.env.clock import Clock, Rng
+from storage.env.clock import Clock, Rng, monotonic_ms
 from storage.env.fs import Buffer, FileSystem
 from storage.errors import (
     CorruptCheckpoint,
@@ -41,7 +41,7 @@ from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
-from storage.segment.names import PARTITION_METADATA
+from storage.segment.names import MAX_OFFSET, PARTITION_METADATA
 from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
@@ -361,6 +361,18 @@ class PartitionLog:
             guarded(self._state, lambda: roll(self._state, self._offsets.log_end_offset))
 
     # --- end of life ---
+
+    def share(
+        self, *, stats: StorageStats, deletions: Deletions, page_cache: PageCacheBudget, open_files: OpenFiles
+    ) -> None:
+        """Count with other logs from now on, instead of alone; files of segments removed so far may go at once."""
+        state = self._state
+        paths = [os.path.join(state.path, os.path.basename(path)) for path in state.deletions.take_due(MAX_OFFSET)]
+        deletions.schedule(monotonic_ms(state.clock), paths)
+        state.stats, state.deletions, state.page_cache = stats, deletions, page_cache
+        for segment in state.segments:
+            segment.release_files()  # opened again when they are used, and counted then
+        state.count_files(open_files)
 
     def flush(self) -> None:
         """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""

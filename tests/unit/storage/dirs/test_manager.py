@@ -184,7 +184,8 @@ def test_of_two_logs_with_different_topic_ids_the_current_one_is_served(manager_
     tp, ids = TopicPartition("t", 0), {"A": TOPIC_ID, "B": bytes(reversed(TOPIC_ID))}
     for name, topic_id in ids.items():
         manager = manager_of(tmp_path / "A", tmp_path / "B")
-        append(manager.create(tp, topic_id, CONFIG, str(tmp_path / name)), 5 if name == "A" else 3)
+        manager.prefer(tp, str(tmp_path / name))
+        append(manager.create(tp, topic_id, CONFIG), 5 if name == "A" else 3)
         manager.close()
         (tmp_path / name / "t-0").rename(tmp_path / f"kept-{name}")
     for name in ids:

@@ -1,0 +1,67 @@
+"""Which directory takes a new log. Source: KIP-113, KIP-858, KIP-1066; Kafka's LogManager.getOrCreateLog."""
+
+from __future__ import annotations
+
+from protocol.uuids import RESERVED_BELOW, ZERO_UUID, format_uuid
+from storage.dirs.inventory import Inventory
+from storage.dirs.log_dir import LogDir
+from storage.errors import StorageFailure
+from storage.types import TopicPartition
+
+
+class Placement:
+    """Chooses directories, the best one first."""
+
+    __slots__ = ("_inventory", "cordoned", "preferred")
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        # The path remembered for a log that is to be created; written by `prefer`, taken out by the creation.
+        self.preferred: dict[TopicPartition, str] = {}
+        self.cordoned: frozenset[str] = frozenset()  # paths that take no new logs by themselves; replaced by configs
+
+    def candidates(self, tp: TopicPartition, directory_id: bytes = ZERO_UUID) -> list[LogDir]:
+        """Return the directories that may take a new log, in the order in which to try them. Any thread.
+
+        The preferred one alone, where there is one; else the one the metadata names; else those with the fewest logs
+        first, current and future ones, in the configured order where they have as many.
+        """
+        path = self.preferred.get(tp)
+        if path is not None:
+            return [log_dir for log_dir in self._inventory.online_dirs() if log_dir.path == path]
+        if is_real(directory_id):
+            named = [log_dir for log_dir in self._inventory.dirs if log_dir.directory_id == directory_id]
+            if named:
+                return [log_dir for log_dir in named if log_dir.is_online]
+        return self._by_fewest()
+
+    def _by_fewest(self) -> list[LogDir]:
+        online = list(self._inventory.online_dirs())
+        if len(online) == 1:
+            return online
+        # A replica that was assigned just before all were cordoned goes to the first one.
+        open_dirs = [log_dir for log_dir in online if log_dir.path not in self.cordoned] or online[:1]
+        counts = self._inventory.counts()
+        return sorted(open_dirs, key=lambda log_dir: counts[log_dir.path])
+
+    def ensure_not_elsewhere(self, tp: TopicPartition, directory_id: bytes) -> None:
+        """Refuse to begin the log of an older partition anew: its records may lie where they cannot be served from.
+
+        directory_id is where the metadata says that the log is. Raises: StorageFailure. Source: KIP-858.
+        """
+        future = self._inventory.futures.get(tp)
+        if future is not None:
+            raise StorageFailure(f"only an unfinished copy of the log of {tp} is here: {future.log.path}")
+        away = [log_dir.path for log_dir in self._inventory.dirs if not log_dir.is_online]
+        if away:
+            raise StorageFailure(f"no log of {tp} is here, and log directories are offline: {', '.join(away)}")
+        if is_real(directory_id) and all(log_dir.directory_id != directory_id for log_dir in self._inventory.dirs):
+            raise StorageFailure(
+                f"the log of {tp} is in the directory with directory.id {format_uuid(directory_id)}, "
+                "which is none of log.dirs"
+            )
+
+
+def is_real(directory_id: bytes) -> bool:
+    """Tell whether an id names a directory; the reserved ones say that there is none, or that nobody knows it."""
+    return int.from_bytes(directory_id, "big") >= RESERVED_BELOW
