@@ -43,6 +43,8 @@ _ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
 
 HEADER = Struct(">qiibIhiqqqhii")
+ESSENTIALS = Struct(">qiibIhi8xqq")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer id."""
 _PREFIX = Struct(">qiib")
 _HEAD = Struct(">qii")
 _INT64 = Struct(">q")

@@ -19,17 +19,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from config.views import LogConfig
-from protocol.records.batch import (
-    LOG_APPEND_TIME_BIT,
-    BatchHeader,
-    check_crc,
-    iter_batches,
-    patch_offset_and_epoch,
-)
+from protocol.records.batch import LOG_APPEND_TIME_BIT, BatchHeader, iter_batches, patch_offset_and_epoch
 from protocol.records.control import EndTxnMarker
-from protocol.records.errors import CorruptBatch, InvalidBatch
+from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer
 from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, LogClosed, RecordListTooLarge, StorageFailure
+from storage.log.batch_set import NO_LIMIT, BatchSet
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
 from storage.log.validator import ValidatedBatch, validate
@@ -187,66 +182,61 @@ class LogAppender:
         A torn batch at the end of replicated bytes is ignored. Raises: CorruptRecord, InvalidRecord,
         RecordListTooLarge, StorageFailure; the log is then unchanged.
         """
+        if origin is _RAFT:
+            records = self._stamp(bytearray(records), leader_epoch)
+        found = self.append_whole_batches(memoryview(records), origin=origin)
+        if not found.batches:
+            raise InvalidRecord("there is no whole batch to append")
+        return AppendResult(
+            found.first_offset, found.last_offset, NO_TIMESTAMP, self._state.offsets.log_start_offset, False
+        )
+
+    def append_whole_batches(
+        self, data: memoryview, *, origin: AppendOrigin = _REPLICATION, max_batches: int = NO_LIMIT
+    ) -> BatchSet:
+        """Append the whole batches at the start of `data`, as many as may be at once; none is not an error.
+
+        Raises: as append_set.
+        """
         state = self._state
         state.ensure_open()
-        data = bytearray(records)
-        headers = self._check_set(data, leader_epoch, origin)
-        if not headers:
-            raise InvalidRecord("there is no whole batch to append")
-        del data[sum(header.size_bytes for header in headers) :]
-        if len(data) > state.config.segment_bytes and origin is _RAFT:
-            raise RecordListTooLarge(len(data), state.config.segment_bytes)
+        found = BatchSet(state.offsets.log_end_offset)
+        found.take(data, max_batches=max_batches)
+        if not found.batches:
+            return found
+        if found.size > state.config.segment_bytes and origin is _RAFT:
+            raise RecordListTooLarge(found.size, state.config.segment_bytes)
         if state.config is not self._config:
             self._adopt(state.config)
-        first, last_offset = headers[0].base_offset, headers[-1].last_offset
-        timestamp = max(header.max_timestamp for header in headers)
-        markers = self._markers(data, headers)
-        segment = self._roll_if_due(len(data), first, last_offset, timestamp, state.clock.now_ms())
+        first, last_offset = found.first_offset, found.last_offset
+        segment = self._roll_if_due(found.size, first, last_offset, found.max_timestamp, state.clock.now_ms())
         used = segment.log.size
-        for header in headers:
-            self._note_epoch(header.partition_leader_epoch, header.base_offset)
+        for epoch, base_offset in found.epochs:
+            self._note_epoch(epoch, base_offset)
         try:
-            segment.append_set(data, headers)
+            segment.append_set(data[: found.size], found.batches)
         except (OSError, CorruptIndex) as error:
             raise self._undo(segment, used, first, error) from error
-        for header, marker in zip(headers, markers, strict=True):
+        for header, marker in found.followed:
             self._follow(segment, header, marker)
-        state.offsets.advance_end(last_offset + 1)
-        state.stats.appended_batches += len(headers)
-        state.stats.appended_bytes += len(data)
+        state.producers.map_end_offset = found.end_offset
+        state.offsets.advance_end(found.end_offset)
+        state.stats.appended_batches += len(found.batches)
+        state.stats.appended_bytes += found.size
         if segment.log.size >= segment.writeback_at:
             state.on_window_full()
-        return AppendResult(first, last_offset, NO_TIMESTAMP, state.offsets.log_start_offset, False)
+        return found
 
-    def _check_set(self, data: bytearray, leader_epoch: int, origin: AppendOrigin) -> list[BatchHeader]:
-        """Verify every batch and, for the metadata log, stamp its offsets. Return the headers as stored."""
+    def _stamp(self, data: bytearray, leader_epoch: int) -> bytearray:
+        """Give the batches of the metadata log their offsets."""
         expected = self._state.offsets.log_end_offset
-        headers = []
         try:
             for position, header in iter_batches(data):
-                if not check_crc(data, position, header):
-                    raise CorruptRecord(f"batch at {header.base_offset} has a wrong CRC")
-                if origin is _RAFT:
-                    patch_offset_and_epoch(data, position, expected, leader_epoch)
-                    header = header._replace(base_offset=expected, partition_leader_epoch=leader_epoch)
-                elif header.base_offset < expected:
-                    raise InvalidRecord(f"batch at {header.base_offset} lies below the log end {expected}")
-                headers.append(header)
-                expected = header.next_offset
+                patch_offset_and_epoch(data, position, expected, leader_epoch)
+                expected += header.last_offset_delta + 1
         except CorruptBatch as error:
             raise CorruptRecord(str(error)) from error
-        return headers
-
-    def _markers(self, data: bytearray, headers: list[BatchHeader]) -> list[EndTxnMarker | None]:
-        markers: list[EndTxnMarker | None] = []
-        position = 0
-        try:
-            for header in headers:
-                markers.append(marker_of(header, memoryview(data)[position : position + header.size_bytes]))
-                position += header.size_bytes
-        except InvalidBatch as error:
-            raise InvalidRecord(f"malformed control batch: {error}") from error
-        return markers
+        return data
 
     def _answer_duplicate(self, known: BatchMetadata) -> AppendResult:
         state = self._state

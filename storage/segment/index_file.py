@@ -60,12 +60,13 @@ class IndexFile:
         """Let a trimmed file take one more entry."""
         self.max_entries = max(self.max_entries, self.count + 1)
 
-    def append_entry(self, entry: bytes) -> None:
-        """Write one entry behind the others. Raises: CorruptIndex when full, which a roll must prevent."""
-        if self.count >= self.max_entries:
+    def append_entries(self, entries: bytes) -> None:
+        """Write entries behind the others. Raises: CorruptIndex where they do not fit, which a roll must prevent."""
+        count = len(entries) // self.entry_size
+        if self.count + count > self.max_entries:
             raise CorruptIndex(self.path, f"all {self.max_entries} entries are in use")
-        self._open().write_at(entry, self.count * self.entry_size)
-        self.count += 1
+        self._open().write_at(entries, self.count * self.entry_size)
+        self.count += count
 
     def entries(self, first: int, count: int) -> bytes:
         """Return the bytes of `count` entries from slot `first`. Raises: CorruptIndex when the file is shorter."""

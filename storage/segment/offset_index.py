@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -62,8 +63,18 @@ class OffsetIndex:
         """Add an entry; offsets must ascend."""
         if self.file.count and offset <= self.last_offset:
             raise CorruptIndex(self.file.path, f"offset {offset} is not above {self.last_offset}")
-        self.file.append_entry(ENTRY.pack(offset - self.base_offset, position))
+        self.file.append_entries(ENTRY.pack(offset - self.base_offset, position))
         self.last_offset = offset
+
+    def extend(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Add (offset, position) entries with one write; offsets must ascend."""
+        if not entries:
+            return
+        if self.file.count and entries[0][0] <= self.last_offset:
+            raise CorruptIndex(self.file.path, f"offset {entries[0][0]} is not above {self.last_offset}")
+        base = self.base_offset
+        self.file.append_entries(b"".join([ENTRY.pack(offset - base, position) for offset, position in entries]))
+        self.last_offset = entries[-1][0]
 
     def lookup(self, offset: int) -> int:
         """Return a position at or before the batch that holds `offset`."""

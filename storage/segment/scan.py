@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from struct import Struct
 from typing import NamedTuple
 
 from protocol.records.batch import (
     CONTROL_BIT,
     CRC_START,
+    ESSENTIALS,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -36,10 +36,6 @@ from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.stats import LoadProgress
 
 WINDOW_BYTES = 1 << 20  # one read call a MiB; more than the processor's caches hold gains nothing
-
-_FAST = Struct(
-    ">qiibIhi8xqq"
-)  # base offset, length, epoch, magic, crc, attributes, last delta, max timestamp, producer
 
 Follow = Callable[[BatchHeader, memoryview], None]
 """Takes a batch that matters, in the order of the log for each producer. The bytes are there for control batches only,
@@ -198,7 +194,12 @@ class _Scan:
 
         Nothing is said of one that the window cuts, or that is of an older format.
         """
-        unpack, unpack_header, entries, settled = _FAST.unpack_from, HEADER.unpack_from, self._entries, self._settled
+        unpack, unpack_header, entries, settled = (
+            ESSENTIALS.unpack_from,
+            HEADER.unpack_from,
+            self._entries,
+            self._settled,
+        )
         last_offset, known_epoch = self._last_offset, self._known_epoch
         highest = self._base_offset + MAX_RELATIVE_OFFSET
         largest_timestamp, due_after = entries.largest_timestamp, entries.due_after - start

@@ -13,7 +13,6 @@ import os.path
 from collections.abc import Sequence
 
 from config.views import LONG_MAX, LogConfig
-from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, File, FileSystem
 from storage.errors import CorruptIndex, IndexTooSmall
@@ -30,6 +29,7 @@ from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from storage.segment.open_files import OpenFiles
 from storage.segment.scan import IndexEntries, OffsetOverflow
+from storage.segment.sparse import Placed, sparse_entries
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
@@ -232,23 +232,26 @@ class Segment:
         if not position:
             self.rolling_timestamp = max_timestamp
 
-    def append_set(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
-        """Write several batches that lie one after the other in `data` with one call."""
-        position = self.log.append(data)
-        for header in headers:
-            self._note_batch(position, header.size_bytes, header.last_offset, header.max_timestamp)
-            position += header.size_bytes
-
-    def _note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        if max_timestamp > self.largest_timestamp:
-            self.largest_timestamp = max_timestamp
-            self.offset_of_largest_timestamp = last_offset
-        # A set is asked whether to roll once, for its first batch; an index is sparse, so the others may do without.
-        if self.bytes_since_index > self.index_interval_bytes and not self.is_index_full:
-            self._add_index_entries(last_offset, position)
-        self.bytes_since_index += size
-        if not position:
-            self.rolling_timestamp = max_timestamp
+    def append_set(self, data: Buffer, batches: Sequence[Placed]) -> None:
+        """Write several batches that lie one after the other in `data` with one call, and their index entries."""
+        start, offsets, times = self.log.append(data), self.offset_index, self.time_index
+        found = sparse_entries(
+            batches,
+            start,
+            len(data),
+            interval_bytes=self.index_interval_bytes,
+            bytes_since_index=self.bytes_since_index,
+            largest=(self.largest_timestamp, self.offset_of_largest_timestamp),
+            last_indexed_timestamp=times.last_timestamp,
+            room=(offsets.file.max_entries - offsets.file.count, times.file.max_entries - 1 - times.file.count),
+        )
+        offsets.extend(found.offsets)
+        times.extend(found.times)
+        self.bytes_since_index = found.bytes_since_index
+        self.largest_timestamp, self.offset_of_largest_timestamp = found.largest_timestamp, found.offset_of_largest
+        if not start:
+            self.rolling_timestamp = batches[0][2]
+        self._note_index_room()
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self.offset_index.append(last_offset, position)

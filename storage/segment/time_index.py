@@ -5,6 +5,7 @@ Timestamps ascend strictly, offsets do not descend. Source: Kafka's TimeIndex.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 
 from storage.env.fs import FileSystem
@@ -49,9 +50,19 @@ class TimeIndex:
             return
         if self.file.count and offset < self.last_offset:
             raise CorruptIndex(self.file.path, f"offset {offset} is below {self.last_offset}")
-        self.file.append_entry(ENTRY.pack(timestamp, offset - self.base_offset))
+        self.file.append_entries(ENTRY.pack(timestamp, offset - self.base_offset))
         self.last_timestamp = timestamp
         self.last_offset = offset
+
+    def extend(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Add (timestamp, offset) entries with one write; timestamps must ascend, and be newer than the last one."""
+        if not entries:
+            return
+        if self.file.count and entries[0][1] < self.last_offset:
+            raise CorruptIndex(self.file.path, f"offset {entries[0][1]} is below {self.last_offset}")
+        base = self.base_offset
+        self.file.append_entries(b"".join([ENTRY.pack(timestamp, offset - base) for timestamp, offset in entries]))
+        self.last_timestamp, self.last_offset = entries[-1]
 
     def is_full_for_roll(self) -> bool:
         """Tell whether only the slot for the entry written at roll is left."""
