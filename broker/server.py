@@ -160,10 +160,11 @@ class Broker:
         self._sessions = FetchSessions(
             self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
         )
+        read_ahead_bytes = log_config(resolver, {}).read_ahead_max_bytes
         self._listeners = Listeners(
             self._network,
             self._scheduler,
-            PageLoader(self._pools, self._tasks, log_config(resolver, {}).read_ahead_max_bytes),
+            PageLoader(self._pools, self._tasks, read_ahead_bytes, self._partitions.fail_dir_of),
             first_reserved_fd=first_reserved(descriptors),
         )
         self._cluster_id = ""

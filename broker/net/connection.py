@@ -24,6 +24,7 @@ from broker.runtime.tasks import TaskOwner
 from config.views import ListenerConfig
 from protocol.errors import ProtocolError
 from protocol.frame import SIZE_BYTES, unpack_size
+from storage.errors import StorageFailure
 
 logger = logging.getLogger(__name__)
 
@@ -331,7 +332,7 @@ class Connection:
     async def _load_cold(self) -> None:
         try:
             await self._shared.pages.load(*self._outbox.cold_range(), self._outbox.ahead_of_cold())
-        except OSError as failure:
+        except StorageFailure as failure:
             self._loading = None
             self._hang_up(failure)
             return

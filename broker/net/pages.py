@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
 from broker.runtime.pools import Pools
 from broker.runtime.tasks import TaskOwner
 from storage.env.page_cache import load, will_need
+from storage.errors import StorageFailure
 
 COLD_READS = "cold reads"
 """The pool of these threads: a consumer far behind must not keep a flush waiting."""
@@ -20,7 +22,10 @@ class Pages(Protocol):
     """How far beyond its own range a read has the kernel prefetch."""
 
     async def load(self, region: Any, position: int, size: int, ahead_end: int) -> None:
-        """Load [position, position + size) of the region's file; let the kernel prefetch up to `ahead_end`, if any."""
+        """Load [position, position + size) of the region's file; let the kernel prefetch up to `ahead_end`, if any.
+
+        Raises: StorageFailure.
+        """
         ...
 
     def read_ahead(self, region: Any, position: int, end: int) -> None:
@@ -31,20 +36,32 @@ class Pages(Protocol):
 class PageLoader:
     """Loads and prefetches in threads."""
 
-    def __init__(self, pools: Pools, tasks: TaskOwner, max_ahead_bytes: int) -> None:
+    def __init__(
+        self, pools: Pools, tasks: TaskOwner, max_ahead_bytes: int, on_failure: Callable[[StorageFailure], None]
+    ) -> None:
         self._pools = pools
         self._tasks = tasks
         self.max_ahead_bytes = max_ahead_bytes
+        self._on_failure = on_failure
 
     async def load(self, region: Any, position: int, size: int, ahead_end: int) -> None:
-        """Load a range that is to be sent. The caller keeps the region. Raises: OSError."""
+        """Load a range that is to be sent. The caller keeps the region.
+
+        A disk that cannot read it is given up: the answer is half sent, and the client would come again for ever.
+        Raises: StorageFailure.
+        """
 
         def run() -> None:
             if ahead_end:
                 will_need(region.fd, position, ahead_end)
             load(region.fd, position, size)
 
-        await self._pools.io(COLD_READS, run)
+        try:
+            await self._pools.io(COLD_READS, run)
+        except OSError as error:
+            failure = StorageFailure(f"cannot read {region.path}: {error}", region.path)
+            self._on_failure(failure)
+            raise failure from error
 
     def read_ahead(self, region: Any, position: int, end: int) -> None:
         """Give the hint in a thread; the region may be released meanwhile."""

@@ -11,10 +11,12 @@ import errno
 import mmap
 import os
 import sys
+from contextlib import suppress
 
 from storage.env.aligned import WRITE_STEP_BYTES
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE
+_STAT_BLOCK_BYTES = 512
 _AT_EMPTY_PATH = 0x1000
 _STATX_DIOALIGN = 0x2000  # Linux 6.1
 _STATX_BYTES = 256
@@ -31,12 +33,21 @@ if _statx is not None:
 
 
 def reserve_blocks(fd: int, size: int) -> None:
-    """Reserve disk blocks for [0, size) and leave the length alone. Raises: OSError. Blocking: disk."""
+    """Reserve disk blocks for [0, size) and leave the length alone. Raises: OSError. Blocking: disk.
+
+    A refusal leaves nothing reserved: other files live on the same disk. ext4 would keep what it found on the way, and
+    takes all there is to find out, so that writes elsewhere fail meanwhile; hence the look at the space beforehand.
+    """
     if _fallocate is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    status, space = os.fstat(fd), os.fstatvfs(fd)
+    if space.f_blocks and size - status.st_blocks * _STAT_BLOCK_BYTES > space.f_bavail * space.f_frsize:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     while _fallocate(fd, _KEEP_SIZE, 0, size):
         code = ctypes.get_errno()
         if code != errno.EINTR:
+            with suppress(OSError):
+                os.ftruncate(fd, status.st_size)
             raise OSError(code, os.strerror(code))
 
 

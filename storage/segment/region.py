@@ -27,6 +27,12 @@ class FileRegion:
     def __len__(self) -> int:
         return self.size
 
+    @property
+    def path(self) -> str:
+        """Name of the file, or what it was called when it was opened."""
+        assert self._file is not None, "region was released"
+        return self._file.path
+
     def read(self, first_bytes: int = FIRST_BUFFER_BYTES) -> bytes:
         """Return the bytes. Blocking: disk. For slow paths; the hot one sends the descriptor.
 

@@ -36,6 +36,16 @@ def test_reserving_takes_blocks_and_leaves_the_length(fs, tmp_path):
     file.close()
 
 
+def test_a_reservation_beyond_the_disk_is_refused_and_takes_nothing(fs, tmp_path):
+    file = fs.open(str(tmp_path / "file"), create=True)
+    space = os.fstatvfs(file.fd)
+    too_much = (space.f_bavail + 1) * space.f_frsize
+    with pytest.raises(OSError, match="No space left"):
+        file.reserve(too_much)
+    assert os.fstat(file.fd).st_blocks == 0
+    file.close()
+
+
 def test_a_refused_reservation_says_why():
     reading, writing = os.pipe()
     try:

@@ -1,0 +1,142 @@
+"""File systems that have become read-only, whose blocks cannot be written or read, or that have been taken away."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.faults.rig import KAFKA_STORAGE_ERROR, Rig
+from tests.harness.disk import newest
+from tests.harness.mounts import MIB
+from tests.harness.raw import ConnectionClosed
+
+READ_ONLY = "Read-only file system"
+IO_ERROR = "Input/output error"
+FLUSHED = {"log.flush.interval.messages": "1"}  # an acknowledgement outlives the machine
+
+
+def test_a_file_system_that_becomes_read_only_under_load(rig: Rig) -> None:
+    rig.start()
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 10)
+    rig.disk.make_read_only()
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, READ_ONLY)
+    rig.stop()
+
+
+def test_a_file_system_that_becomes_read_only_while_idle_is_read_until_it_is_written(rig: Rig) -> None:
+    rig.start()
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 2)
+    rig.disk.make_read_only()
+    for writer in lost:
+        writer.check(rig.client)
+    rig.stop()
+
+
+@pytest.mark.parametrize("preallocate", ["false", "true"])
+def test_a_failed_sync_is_told_to_the_producer_and_never_repeated(rig: Rig, preallocate: str) -> None:
+    rig.start(FLUSHED, preallocate=preallocate)
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 5)
+    rig.disk.break_writes()
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, IO_ERROR)
+    rig.stop()
+    rig.disk.repair()
+    rig.restart()
+
+
+@pytest.mark.parametrize("preallocate", ["false", "true"])
+def test_what_was_flushed_outlives_the_machine(rig: Rig, preallocate: str) -> None:
+    rig.start(FLUSHED, preallocate=preallocate, segment_bytes=str(MIB))
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 30)
+    rig.disk.power_off()
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, IO_ERROR)
+    rig.stop()
+    rig.disk.repair()
+    rig.restart()
+
+
+def test_a_cold_read_that_fails_takes_the_directory(rig: Rig) -> None:
+    rig.start(FLUSHED)
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 5)
+    cold = lost[0]
+    rig.disk.drop_cached(newest(rig.bad / f"t-{cold.partition}", ".log"))
+    rig.disk.die()
+    with pytest.raises(ConnectionClosed):  # the answer had begun
+        rig.client.fetch("t", 0, cold.partition)
+    rig.connect()
+    rig.assert_bad_is_offline(lost, IO_ERROR)
+    rig.stop()
+    rig.disk.repair()
+    rig.restart()
+
+
+def test_recovery_that_cannot_read_leaves_its_directory_offline(rig: Rig) -> None:
+    rig.start(FLUSHED)
+    lost = rig.on(rig.bad)
+    for writer in lost + rig.on(rig.good):
+        writer.send_many(rig.client, 5)
+    rig.broker.kill()
+    rig.disk.drop_cached(newest(rig.bad / f"t-{lost[1].partition}", ".log"))
+    rig.disk.die()
+    rig.broker.start()
+    rig.connect()
+    rig.assert_bad_is_offline(lost, IO_ERROR)
+    rig.stop()
+    rig.disk.repair()
+    rig.restart()
+
+
+def test_a_directory_that_can_only_be_read_at_the_start_is_offline(rig: Rig) -> None:
+    rig.start()
+    lost = rig.on(rig.bad)
+    for writer in lost + rig.on(rig.good):
+        writer.send_many(rig.client, 5)
+    assert (rig.client.close(), rig.broker.stop()) == (None, 0)
+    rig.disk.make_read_only()
+    rig.broker.start()
+    rig.connect()
+    rig.assert_bad_is_offline(lost, READ_ONLY)
+    rig.client.close()
+    assert rig.broker.stop() == 0
+    rig.disk.repair()
+    rig.restart()
+
+
+def test_a_file_system_that_is_taken_away_while_the_broker_runs(rig: Rig) -> None:
+    rig.start()
+    lost = rig.on(rig.bad)
+    for writer in lost + rig.on(rig.good):
+        writer.send_many(rig.client, 5)
+    rig.disk.detach()
+    rig.client.create_topic("new", 4)
+    assert len(list(rig.good.glob("new-?"))) == 4
+    rig.assert_bad_is_offline(lost, "")
+    rig.stop()
+    assert list(rig.disk.path.iterdir()) == []
+    rig.disk.repair()
+    rig.restart()
+
+
+def test_a_directory_that_is_removed_while_the_broker_runs(rig: Rig) -> None:
+    rig.start({"log.segment.bytes": str(MIB)})
+    lost = rig.on(rig.bad)
+    for writer in lost + rig.on(rig.good):
+        writer.send_many(rig.client, 5)
+    shutil.rmtree(rig.bad)
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, "")
+    rig.stop()
+    assert not rig.bad.exists()

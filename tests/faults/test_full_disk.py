@@ -1,0 +1,91 @@
+"""A file system without space: appends are refused cleanly, and nothing that was acknowledged suffers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.rig import HIGH_WATERMARKS, KAFKA_STORAGE_ERROR, TOPIC, Rig
+from tests.harness import batches
+from tests.harness.mounts import MIB
+from tests.harness.raw import eventually
+
+NO_SPACE = "No space left on device"
+
+
+@pytest.mark.parametrize("preallocate", ["false", "true"])
+def test_producers_of_a_full_disk_are_refused_and_lose_nothing(rig: Rig, preallocate: str) -> None:
+    rig.start(preallocate=preallocate, segment_bytes=str(MIB))
+    lost, kept = rig.on(rig.bad), rig.on(rig.good)
+    for writer in lost + kept:
+        writer.send_many(rig.client, 20)
+    rig.disk.fill(leave_bytes=MIB // 2)
+    for writer in kept:
+        writer.send_many(rig.client, 5)
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, NO_SPACE)
+    rig.stop()
+    rig.disk.free()
+    rig.restart()
+
+
+@pytest.mark.parametrize("preallocate", ["false", "true"])
+def test_a_roll_that_finds_no_space_loses_nothing(rig: Rig, preallocate: str) -> None:
+    rig.start(preallocate=preallocate, segment_bytes=str(MIB))
+    lost = rig.on(rig.bad)
+    for writer in lost:
+        writer.send_many(rig.client, 10)
+    rig.disk.use_up_names()
+    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
+    rig.assert_bad_is_offline(lost, NO_SPACE)
+    rig.stop()
+    rig.disk.free()
+    rig.restart()
+
+
+def test_a_checkpoint_that_finds_no_space_takes_its_directory_only(rig: Rig) -> None:
+    rig.start({"replica.high.watermark.checkpoint.interval.ms": "100"})
+    lost = rig.on(rig.bad)
+    lost[0].send_many(rig.client, 1, size=10)
+    eventually(lambda: f"{TOPIC} {lost[0].partition} 1" in (rig.bad / HIGH_WATERMARKS).read_text())
+    rig.disk.fill()
+    lost[0].send_many(rig.client, 1, size=10)  # its block is there already, that of the checkpoint is not
+    rig.assert_bad_is_offline(lost, NO_SPACE)
+    rig.stop()
+    rig.disk.free()
+    rig.restart()
+
+
+def test_a_topic_is_created_elsewhere_when_a_directory_takes_no_file(rig: Rig) -> None:
+    rig.start()
+    lost = rig.on(rig.bad)
+    rig.disk.use_up_names()
+    rig.client.create_topic("new", 4)
+    assert len(list(rig.good.glob("new-?"))) == 4
+    rig.assert_bad_is_offline(lost, NO_SPACE)
+    for index in range(4):
+        assert rig.client.append("new", batches.simple("v"), index) == 0
+    rig.stop()
+    rig.disk.free()
+    rig.restart()
+    assert [rig.client.end_offset("new", index) for index in range(4)] == [1] * 4
+
+
+def test_a_cleaning_without_space_waits_for_it_and_disturbs_nobody(rig: Rig) -> None:
+    rig.start(
+        {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01"},
+        cleanup_policy="compact",
+        segment_bytes=str(MIB),
+    )
+    compacted = rig.on(rig.bad)[0]
+    rig.disk.fill(leave_bytes=3 * MIB)
+    compacted.send_many(rig.client, 40)
+    rig.disk.fill()
+    eventually(lambda: "cleaning failed" in rig.broker.log_text())
+    compacted.send_many(rig.client, 1, size=10)
+    compacted.check(rig.client)
+    assert rig.metric("kafka_server_replicamanager_offlinereplicacount") == 0
+    rig.disk.free()
+    eventually(lambda: rig.metric("odradek_log_cleaner_passes_total") > 0)
+    compacted.send_many(rig.client, 10)
+    compacted.check(rig.client)
+    assert (rig.client.close(), rig.broker.stop()) == (None, 0)
