@@ -255,6 +255,10 @@ class ClusterLog:
         """Flush and close the log. Blocking: disk."""
         self._log.close()
 
+    def fail(self) -> None:
+        """Let go of the files of a log that can no longer be trusted; nothing is written."""
+        self._log.fail()
+
     def _append(self, batch: bytearray) -> None:
         self._log.append(batch, leader_epoch=self.epoch, origin=AppendOrigin.RAFT)
         self.bytes_since_snapshot += len(batch)

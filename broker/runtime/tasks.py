@@ -39,9 +39,16 @@ class TaskOwner:
             return
         failure = task.exception()
         if failure is not None:
-            logger.error("task failed name=%s", task.get_name(), exc_info=failure)
-            if self._on_failure is not None:
-                self._on_failure(failure)
+            self._report(task.get_name(), failure)
+
+    def report(self, name: str, failure: BaseException) -> None:
+        """Treat a failure that happened outside of any task as if a task of this name had ended with it."""
+        self._report(f"{self.name}/{name}", failure)
+
+    def _report(self, full_name: str, failure: BaseException) -> None:
+        logger.error("task failed name=%s", full_name, exc_info=failure)
+        if self._on_failure is not None:
+            self._on_failure(failure)
 
     async def join(self) -> None:
         """Wait until every task has ended by itself, those that start meanwhile included."""

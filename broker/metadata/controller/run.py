@@ -53,7 +53,7 @@ from broker.runtime.tasks import TaskOwner
 from protocol.stored.cluster import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from protocol.uuids import random_uuid
 from storage.env.clock import Clock, Rng
-from storage.errors import StorageError
+from storage.errors import StorageError, StorageFailure
 from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -177,11 +177,18 @@ class Controller:
         return self.image
 
     async def close(self) -> None:
-        """Wait for the commands under way and close the log."""
+        """Wait for the commands under way and close the log.
+
+        Raises: StorageFailure, also of what has failed before: a second sync could pretend that the first one had gone
+        well, so the log is let go as it is.
+        """
         under_way = [task for task in (self._flusher, self._snapshot_task, self._cleaning) if task is not None]
         if under_way:
             await asyncio.wait(under_way)
         self._fail(ControllerClosed("the controller is closed"))
+        if isinstance(self._failure, StorageFailure):
+            self._log.fail()
+            raise self._failure
         self._log.close()
 
     async def create_topics(
@@ -254,12 +261,16 @@ class Controller:
         return plan.result
 
     def _apply(self, records: Sequence[object]) -> Delta:
-        """Append records as one batch and replay them on the pending image. Raises PolicyViolation, StorageError."""
+        """Append records as one batch and replay them on the pending image.
+
+        Raises: PolicyViolation; ControllerClosed when they could not be written, after which nothing ever is.
+        """
         try:
             base_offset = self._log.append(records)
         except StorageError as failure:
             self._fail(failure)
-            raise
+            self._tasks.report("append", failure)
+            raise ControllerClosed(f"the controller stopped: {failure}") from failure
         draft = MetadataDraft(self._pending_image)
         for offset, record in enumerate(records, base_offset):
             draft.replay(record, offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from broker.metadata.framing import iter_cluster_batches
 from broker.metadata.image import ClusterImage, Delta
 from config.views import BrokerConfig
 from protocol.stored.cluster import PartitionChangeRecord
+from storage.env.posix import PosixFile
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.unit.broker.conftest import DIRECTORY_ID, Node
@@ -252,7 +254,7 @@ async def test_a_command_too_large_for_one_batch_is_refused_and_the_next_one_wor
     await controller.close()
 
 
-async def test_a_failed_flush_stops_the_controller_for_good(node: Node) -> None:
+async def test_a_failed_flush_stops_the_controller_for_good(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     controller = await node.start()
 
     async def flush(call: Callable[[], Any]) -> Any:
@@ -266,6 +268,28 @@ async def test_a_failed_flush_stops_the_controller_for_good(node: Node) -> None:
     with pytest.raises(ControllerClosed, match="disk gone"):
         await controller.create_topics([NewTopic("c", 1, 1)])
     assert controller.image.topics_by_name == {}
+    monkeypatch.setattr(PosixFile, "sync", lambda file: pytest.fail("a second sync might say that all is well"))
+    with pytest.raises(StorageFailure, match="disk gone"):
+        await controller.close()
+
+
+async def test_a_failed_append_stops_the_controller_for_good_and_is_reported(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = await node.start()
+    failures: list[BaseException] = []
+    node.tasks._on_failure = failures.append
+
+    def refuse(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(PosixFile, "write_at", refuse)
+    for _ in range(2):
+        with pytest.raises(ControllerClosed, match="No space left on device"):
+            await controller.create_topics([NewTopic("t", 1, 1)])
+    assert [type(failure) for failure in failures] == [StorageFailure]
+    with pytest.raises(StorageFailure, match="No space left on device"):
+        await controller.close()
 
 
 async def test_a_caller_that_goes_away_does_not_undo_its_command(node: Node) -> None:
