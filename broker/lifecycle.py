@@ -21,6 +21,10 @@ class Step(NamedTuple):
     stop: Callable[[], Awaitable[None]]
 
 
+async def nothing() -> None:
+    """For steps that leave nothing behind."""
+
+
 class Lifecycle:
     """Runs steps forwards at start and backwards at stop."""
 

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -25,19 +25,20 @@ from broker.api.table import join
 from broker.background.checkpoints import Checkpoints
 from broker.background.cleaner_child import CleanerChild
 from broker.background.compaction import Cleaner
+from broker.background.dir_failures import DirFailures
 from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics
 from broker.exported import Watched, broker_sources
-from broker.lifecycle import Lifecycle, Step
+from broker.lifecycle import Lifecycle, Step, nothing
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_not_lost
 from broker.metadata.errors import MetadataError
-from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta
+from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, full_delta
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.opening import METADATA_LOG, open_cluster_log, path_in, snapshot_rules, take_metadata_dir
 from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
@@ -127,13 +128,20 @@ class Broker:
             self._log_config.recovery_threads_per_data_dir,
             self._clock.monotonic_ns,
         )
+        self._dir_failures = DirFailures(
+            self._logs,
+            lambda log_dir: log_dir is self._metadata_dir,
+            self._record_offline,
+            self._give_up,
+            self._log_config.dir_failure_timeout_ms,
+        )
         self._disk_work = DiskWork(self._pools, self._clock, page_cache, self._fs.drop_cached)
         self._partitions = PartitionManager(
             self._logs,
             self._config.node_id,
             self._live.log_config,
             self._clock.now_ms,
-            self._on_lost_dir,
+            self._dir_failures.on_lost,
             self._disk_work,
         )
         self._checkpoints = Checkpoints(
@@ -184,7 +192,7 @@ class Broker:
                 # 4. logs are loaded with the settings of their topics
                 Step("metadata log", self._load_metadata, self._close_metadata),
                 # 5. nobody leads a log before it is whole
-                Step("log recovery", self._load_logs, self._nothing),
+                Step("log recovery", self._load_logs, nothing),
                 # 6. the image tells which partitions there are and who leads them
                 Step("cluster metadata", self._start_controller, self._stop_tasks),
                 # 7. groups are replayed from partitions
@@ -220,16 +228,15 @@ class Broker:
             os._exit(128 + number)
         self._asked_to_stop.set_result(number.name)
 
-    def _on_lost_metadata(self, failure: BaseException) -> None:
-        """Stop: without its metadata log the broker could only answer from the past."""
+    def _give_up(self, reason: str) -> None:
+        """Stop, and let the exit status tell that it was not wanted."""
         self._status = 1
         if not self._asked_to_stop.done():
-            self._asked_to_stop.set_result(f"the cluster metadata failed: {failure}")
+            self._asked_to_stop.set_result(reason)
 
-    def _on_lost_dir(self, log_dir: LogDir, failure: StorageFailure) -> None:
-        """Go on with the directories that are left, unless none is or the one with the metadata is gone."""
-        if log_dir is self._metadata_dir or not any(self._logs.online_dirs()):
-            self._on_lost_metadata(failure)
+    def _on_lost_metadata(self, failure: BaseException) -> None:
+        """Stop: without its metadata log the broker could only answer from the past."""
+        self._give_up(f"the cluster metadata failed: {failure}")
 
     async def _stop(self) -> int:
         """Stop within the bound; what is late is left to the recovery of the next start."""
@@ -343,10 +350,12 @@ class Broker:
                 self._listeners_bound,
                 (log_dir.directory_id for log_dir in self._logs.online_dirs()),
                 incarnation_id=random_uuid(self._rng.random_bytes),
-            )
+            ),
+            self._partitions.whereabouts(self._image()),
         )
 
     async def _stop_tasks(self) -> None:
+        await self._dir_failures.close()
         await self._tasks.close()
 
     async def _close_metadata(self) -> None:
@@ -359,16 +368,19 @@ class Broker:
     async def _start_coordinators(self) -> None:
         controller = self._controller
         self._coordinator = GroupCoordinator(
+            self._config.node_id,
             InternalLog(GROUP_METADATA_TOPIC, self._partitions),
             self._tasks,
             self._scheduler,
             self._groups,
-            InternalTopics(lambda name: name in controller.image.topics_by_name, self._create_internal_topic),
+            InternalTopics(
+                lambda name: name in controller.image.topics_by_name, lambda name: controller.auto_create([name])
+            ),
             now_ms=self._clock.now_ms,
             new_uuid=self._new_member_uuid,
             append_error_code=known_code,
         )
-        self._serve_groups(controller.image)
+        self._coordinator.publish(full_delta(controller.image), controller.image)
 
     async def _stop_coordinators(self) -> None:
         if self._coordinator is not None:
@@ -412,21 +424,14 @@ class Broker:
         await self._stop_coordinators()
         await self._listeners.drain(self._config.shutdown_timeout_ms * DRAIN_SHARE)
 
-    async def _nothing(self) -> None:
-        """For steps that leave nothing behind."""
-
     # --- wiring ---
 
     def _image(self) -> ClusterImage:
         return self._controller.image
 
     def _follow_groups(self, delta: Delta, image: ClusterImage) -> None:
-        """Serve the groups once their topic is there; forget offsets of deleted topics."""
-        if self._coordinator is None:
-            return
-        self._serve_groups(image)
-        if delta.deleted_topics:
-            self._coordinator.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+        if self._coordinator is not None:
+            self._coordinator.publish(delta, image)
 
     async def _prepare_logs(self, delta: Delta, image: ClusterImage) -> None:
         create = self._partitions.missing_logs(delta, image)
@@ -439,13 +444,8 @@ class Broker:
         if landed:
             self._tasks.spawn("report-directories", self._controller.assign_directories(landed))
 
-    def _serve_groups(self, image: ClusterImage) -> None:
-        topic = image.topics_by_name.get(GROUP_METADATA_TOPIC)
-        if topic is not None and self._coordinator is not None:
-            self._coordinator.start(len(topic.partitions))
-
-    async def _create_internal_topic(self, name: str) -> None:
-        await self._controller.auto_create([name])
+    async def _record_offline(self, offline: Collection[bytes]) -> None:
+        await self._controller.directories_offline(offline, self._partitions.whereabouts(self._image()))
 
     def _resolver_now(self) -> Resolver:
         """Give the configuration in force, with what was changed while the broker runs."""

@@ -59,7 +59,6 @@ WITHOUT_EFFECT_YET = {
             "controlled.shutdown.enable",
             "cordoned.log.dirs",
             "inter.broker.listener.name",
-            "log.dir.failure.timeout.ms",
             "max.connection.creation.rate",
             "num.replica.alter.log.dirs.threads",
             "odradek.log.delivery.clock.uncertainty.ms",

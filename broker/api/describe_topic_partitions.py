@@ -64,23 +64,26 @@ def _described(image: ClusterImage, topic: TopicImage, first: int, count: int) -
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(number, topic.partitions[number], live) for number in range(first, first + count)],
+        partitions=[
+            _partition(image, number, topic.partitions[number], live) for number in range(first, first + count)
+        ],
         topic_authorized_operations=TOPIC_AUTHORIZED_OPERATIONS,
     )
 
 
-def _partition(number: int, partition: PartitionImage, live: set[int]) -> DescribeTopicPartitionsResponsePartition:
-    leads = partition.leader in live
+def _partition(
+    image: ClusterImage, number: int, partition: PartitionImage, live: set[int]
+) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if leads else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.NONE,  # also without a leader, as in Kafka: the leader id tells that
         partition_index=number,
-        leader_id=partition.leader if leads else NO_LEADER,
+        leader_id=partition.leader if partition.leader in live else NO_LEADER,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.eligible_leader_replicas),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[replica for replica in partition.replicas if replica not in live],
+        offline_replicas=image.offline_replicas(partition),
     )
 
 

@@ -39,9 +39,11 @@ class GroupFindApi:
         """Give the coordinator of each key."""
         error = await self._error_for(request.key_type)
         if context.api_version >= FIRST_BATCHED_VERSION:
-            coordinators = [self._coordinator_of(key, error, context) for key in request.coordinator_keys]
+            coordinators = [
+                self._coordinator_of(key, request.key_type, error, context) for key in request.coordinator_keys
+            ]
             return FindCoordinatorResponse(coordinators=coordinators)
-        one = self._coordinator_of(request.key, error, context)
+        one = self._coordinator_of(request.key, request.key_type, error, context)
         return FindCoordinatorResponse(
             error_code=one.error_code,
             error_message=one.error_message,
@@ -57,7 +59,9 @@ class GroupFindApi:
             return ErrorCode.INVALID_REQUEST
         return ErrorCode.NONE if await self._coordinator.ensure_topic() else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-    def _coordinator_of(self, key: str, error: ErrorCode, context: RequestContext) -> Coordinator:
+    def _coordinator_of(self, key: str, key_type: int, error: ErrorCode, context: RequestContext) -> Coordinator:
+        if error is ErrorCode.NONE and key_type == GROUP_KEY and not self._coordinator.is_led(key):
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # the partition of the offsets topic is led by nobody
         if error is not ErrorCode.NONE:
             return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.text)
         listener = context.listener

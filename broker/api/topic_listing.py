@@ -62,11 +62,14 @@ class TopicListing:
             topic_id=topic.topic_id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[
-                self._build_partition(number, partition, live) for number, partition in enumerate(topic.partitions)
+                self._build_partition(image, number, partition, live)
+                for number, partition in enumerate(topic.partitions)
             ],
         )
 
-    def _build_partition(self, number: int, partition: PartitionImage, live: set[int]) -> MetadataResponsePartition:
+    def _build_partition(
+        self, image: ClusterImage, number: int, partition: PartitionImage, live: set[int]
+    ) -> MetadataResponsePartition:
         leads = partition.leader in live
         return MetadataResponsePartition(
             error_code=ErrorCode.NONE if leads else ErrorCode.LEADER_NOT_AVAILABLE,
@@ -75,7 +78,7 @@ class TopicListing:
             leader_epoch=partition.leader_epoch,
             replica_nodes=self._shared(partition.replicas),
             isr_nodes=self._shared(partition.isr),
-            offline_replicas=self._shared(tuple(r for r in partition.replicas if r not in live)),
+            offline_replicas=self._shared(tuple(image.offline_replicas(partition))),
         )
 
     def _shared(self, ids: tuple[int, ...]) -> list[int]:

@@ -36,7 +36,7 @@ def partition_for(key: str, partition_count: int) -> int:
 class InternalTopics:
     """Creates internal topics on demand, each by one attempt at a time."""
 
-    def __init__(self, exists: Callable[[str], bool], create: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, exists: Callable[[str], bool], create: Callable[[str], Awaitable[object]]) -> None:
         self._exists = exists
         self._create = create
         # Topics being created, with whoever waits for them.

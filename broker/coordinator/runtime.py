@@ -123,8 +123,12 @@ class CoordinatorRuntime(Generic[S]):
         # Written when partitions come and go.
         self._contexts: dict[int, _Context[S]] = {}
 
+    def partitions(self) -> set[int]:
+        """Give the partitions that were loaded and not unloaded since."""
+        return set(self._contexts)
+
     def load(self, partitions: Sequence[int]) -> None:
-        """Start to serve partitions: loading until their records are replayed."""
+        """Start to serve partitions, but those that are: loading until their records are replayed."""
         fresh = [_Context(p, self._shard_factory(p)) for p in partitions if p not in self._contexts]
         for context in fresh:
             self._contexts[context.partition] = context

@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from protocol.uuids import RESERVED_BELOW
 from storage.types import TopicPartition
 
 NO_LEADER = -1
+LOST_DIR = (2).to_bytes(16, "big")
+"""Stands for a directory that failed before anybody knew which one it was."""
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
@@ -82,6 +85,15 @@ class BrokerImage(NamedTuple):
         """Return the address for clients that came through a listener, or None when the broker has none there."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == listener_name), None)
 
+    def has_online_dir(self, directory_id: bytes) -> bool:
+        """Tell whether a replica that metadata place there can be served; in doubt it can.
+
+        A broker that registered before directories had ids names none of them. Source: DirectoryId.isOnline.
+        """
+        if int.from_bytes(directory_id, "big") < RESERVED_BELOW:
+            return directory_id != LOST_DIR
+        return not self.log_dirs or directory_id in self.log_dirs
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
@@ -115,6 +127,14 @@ class ClusterImage:
         if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
             return None
         return topic.partitions[topic_partition.partition]
+
+    def offline_replicas(self, partition: PartitionImage) -> list[int]:
+        """Return the replicas nobody can serve: their broker is away or has lost their directory."""
+        return [
+            replica
+            for replica, directory in zip(partition.replicas, partition.directories, strict=False)
+            if (broker := self.brokers.get(replica)) is None or broker.fenced or not broker.has_online_dir(directory)
+        ]
 
     def active_brokers(self) -> list[BrokerImage]:
         """Return the brokers that may lead and be told to clients, by id."""

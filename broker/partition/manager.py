@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from broker.metadata.image import (
     BROKER_RESOURCE,
+    NO_LEADER,
     TOPIC_RESOURCE,
     ClusterImage,
     Delta,
@@ -15,7 +16,7 @@ from broker.metadata.image import (
     PartitionImage,
     TopicImage,
 )
-from broker.partition.errors import PartitionOffline, UnknownPartition
+from broker.partition.errors import NotLeader, PartitionOffline, UnknownPartition
 from broker.partition.partition import DiskWork, Partition
 from config.views import LogConfig
 from protocol.uuids import ZERO_UUID
@@ -55,6 +56,10 @@ class PartitionManager:
         self._lost_dirs: set[str] = set()  # the paths that on_dir_lost was told of
         self._hosted: dict[tuple[str, int], Partition] = {}
         self._offline: set[tuple[str, int]] = set()
+        # Replicas whose directory was away when we started, by the epoch in which nobody leads them.
+        self._leaderless: dict[tuple[str, int], int] = {}
+        # Where the logs were that have gone with their directory while we served them.
+        self._lost: dict[TopicPartition, LogDir] = {}
         self._has_image = False  # set with the first image, which tells which of the loaded logs are still wanted
         self.find = self._hosted.get  # (topic, partition) → Partition or None; the hot path's door
 
@@ -67,16 +72,28 @@ class PartitionManager:
     @property
     def offline_count(self) -> int:
         """Partitions whose directory has failed."""
-        return len(self._offline)
+        return len(self._offline) + len(self._leaderless)
 
     def get(self, topic: str, partition: int) -> Partition:
-        """Find a partition. Raises: UnknownPartition, PartitionOffline."""
+        """Find a partition. Raises: UnknownPartition, PartitionOffline, NotLeader for one that is led by nobody."""
         found = self._hosted.get((topic, partition))
         if found is not None:
             return found
         if (topic, partition) in self._offline:
             raise PartitionOffline(f"{topic}-{partition}")
+        if (topic, partition) in self._leaderless:
+            raise NotLeader(NO_LEADER, self._leaderless[topic, partition])
         raise UnknownPartition(f"{topic}-{partition}")
+
+    def whereabouts(self, image: ClusterImage) -> dict[TopicPartition, bytes]:
+        """Return the id of the directory that has the current log of each partition, or had it until it failed."""
+        where = {}
+        for tp, log in self._logs.logs.items():
+            topic, log_dir = image.topics_by_name.get(tp.topic), self._logs.dir_of(tp)
+            if topic is not None and log_dir is not None and log.topic_id in (None, topic.topic_id):
+                where[tp] = log_dir.directory_id
+        where.update((tp, log_dir.directory_id) for tp, log_dir in self._lost.items())
+        return where
 
     def fail_dir_of(self, failure: StorageFailure) -> None:
         """Take the directory a failure happened in offline, and its partitions with it."""
@@ -99,11 +116,15 @@ class PartitionManager:
 
     def _drop_lost(self) -> None:
         """Stop hosting partitions whose log went with its directory."""
-        for tp, partition in tuple(self._hosted.items()):
+        for partition in tuple(self._hosted.values()):
+            tp = partition.tp
             if tp not in self._logs.logs:
+                log_dir = self._logs.dir_at(partition.log.path)
+                if log_dir is not None:
+                    self._lost[tp] = log_dir
                 self._offline.add(tp)
                 del self._hosted[tp]
-                partition.leave(PartitionOffline(str(partition.tp)))
+                partition.leave(PartitionOffline(str(tp)))
 
     def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], None] | None:
         """Give a call that creates the logs a step needs, for a thread, or None when they are few.
@@ -178,6 +199,8 @@ class PartitionManager:
             return
         tp = placed.topic_partition
         partition = self._hosted.get(tp)
+        if partition is None and not is_new and self._is_away(placed):
+            return
         if partition is None:
             config = configs.get(tp.topic)
             if config is None:
@@ -188,6 +211,16 @@ class PartitionManager:
             self._hosted[tp] = partition
         now = placed.image
         partition.follow(now.leader, now.leader_epoch, now.isr, len(now.replicas))
+
+    def _is_away(self, placed: PartitionDelta) -> bool:
+        """Tell whether the log of an older partition cannot be served in this run of the broker."""
+        tp, now = placed.topic_partition, placed.image
+        if tp in self._lost:
+            return True
+        if now.leader != NO_LEADER or tp in self._logs.logs:
+            return False
+        self._leaderless[tp] = now.leader_epoch
+        return True
 
     def _open(self, placed: PartitionDelta, config: LogConfig, *, is_new: bool) -> Partition | None:
         tp, topic_id = placed.topic_partition, placed.topic.topic_id
@@ -235,6 +268,8 @@ class PartitionManager:
         for index in range(len(topic.partitions)):
             tp = TopicPartition(topic.name, index)
             self._offline.discard(tp)
+            self._leaderless.pop(tp, None)
+            self._lost.pop(tp, None)
             partition = self._hosted.pop(tp, None)
             if partition is None:
                 continue

@@ -11,7 +11,7 @@ from tests.harness.raw import RawClient
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="looks at Odradek's own process and directories")
 
-KAFKA_STORAGE_ERROR = 56
+NOT_LEADER = 6
 FRESH_PARTITIONS = 4
 
 
@@ -31,6 +31,10 @@ def ends(client: RawClient, topic: str) -> list[tuple[int, int]]:
     return [(one.error_code, one.offset) for one in found]
 
 
+def leaders(client: RawClient, topic: str) -> list[int]:
+    return [row.leader_id for row in sorted(client.topic(topic).partitions, key=lambda row: row.partition_index)]
+
+
 def logs_in(directory: Path) -> list[int]:
     return sorted(int(entry.name.removeprefix("t-")) for entry in directory.glob("t-?"))
 
@@ -48,9 +52,10 @@ def test_records_of_a_directory_that_is_away_are_neither_hidden_nor_lost(
         second.write_bytes(b"not mounted")
     two_dirs.start()
     with RawClient((two_dirs.host, two_dirs.port)) as client:
-        expected = [(KAFKA_STORAGE_ERROR, -1) if index in there else (0, 1) for index in range(FRESH_PARTITIONS)]
+        expected = [(NOT_LEADER, -1) if index in there else (0, 1) for index in range(FRESH_PARTITIONS)]
         assert ends(client, "t") == expected
-        assert client.produce("t", batches.simple("new"), there[0]).error_code == KAFKA_STORAGE_ERROR
+        assert client.produce("t", batches.simple("new"), there[0]).error_code == NOT_LEADER
+        assert leaders(client, "t") == [-1 if index in there else 1 for index in range(FRESH_PARTITIONS)]
         client.create_topic("new", FRESH_PARTITIONS)
     assert two_dirs.stop() == 0
     if replacement == "a file":

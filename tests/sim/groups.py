@@ -174,6 +174,7 @@ class GroupRig:
         self.creation_failure: Exception | None = None
         self._uuids = itertools.count(1)
         self.coordinator = GroupCoordinator(
+            1,
             self.log,
             self.tasks,
             self.time,
@@ -191,7 +192,7 @@ class GroupRig:
         )
         self.routes = {route.api_key: route for family in families for route in family.routes()}
         if is_started:
-            self.coordinator.start(partition_count)
+            self.coordinator.serve(partition_count, range(partition_count))
 
     def restarted(self, **config: int) -> GroupRig:
         """Start again from what the log holds, as after a crash: nothing of the old process is asked."""
@@ -258,4 +259,4 @@ class GroupRig:
         if self.creation_failure is not None:
             raise self.creation_failure
         self.created.append(topic)
-        self.coordinator.start(self.partition_count)
+        self.coordinator.serve(self.partition_count, range(self.partition_count))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from broker.coordinator.errors import (
@@ -37,6 +37,7 @@ from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTop
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
+from broker.metadata.image import ClusterImage, Delta
 from config.views import GroupConfig
 from protocol.errors import ErrorCode
 
@@ -48,6 +49,7 @@ class GroupCoordinator:
 
     def __init__(
         self,
+        node_id: int,
         log: CoordinatorLog,
         tasks: TaskSpawner,
         time_source: TimeSource,
@@ -59,6 +61,7 @@ class GroupCoordinator:
         append_error_code: Callable[[BaseException], ErrorCode],
         max_batch_bytes: int = 1_000_000,
     ) -> None:
+        self._node_id = node_id
         self._config = config
         self._internal_topics = internal_topics
         self._now_ms = now_ms
@@ -80,13 +83,33 @@ class GroupCoordinator:
 
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
-    def start(self, partition_count: int) -> None:
-        """Serve the groups of the offsets topic, as soon as each partition has been replayed."""
-        if self._partition_count or self._is_closed:
+    def publish(self, delta: Delta, image: ClusterImage) -> None:
+        """Serve the groups while their partitions are led here; forget offsets of deleted topics."""
+        changed = (*delta.created_partitions, *delta.changed_partitions)
+        if any(placed.topic.name == GROUP_METADATA_TOPIC for placed in changed):
+            partitions = image.topics_by_name[GROUP_METADATA_TOPIC].partitions
+            led = [number for number, one in enumerate(partitions) if one.leader == self._node_id]
+            self.serve(len(partitions), led)
+        if delta.deleted_topics:
+            self.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+
+    def serve(self, partition_count: int, led: Collection[int]) -> None:
+        """Serve the groups of the partitions of the offsets topic that are led here, once each is replayed.
+
+        Groups of a partition that is led no longer are let go: whoever is parked there is sent away.
+        """
+        if self._is_closed:
             return
+        if not self._partition_count:
+            self._expiry.start(self._config.offsets_retention_check_interval_ms)
         self._partition_count = partition_count
-        self._runtime.load(range(partition_count))
-        self._expiry.start(self._config.offsets_retention_check_interval_ms)
+        for partition in self._runtime.partitions() - set(led):
+            self._runtime.unload(partition)
+        self._runtime.load(sorted(led))
+
+    def is_led(self, group_id: str) -> bool:
+        """Tell whether the group's coordinator is this broker; without an offsets topic nobody's is."""
+        return bool(self._partition_count) and self.partition_of(group_id) in self._runtime.partitions()
 
     def close(self) -> None:
         """Send everyone who is parked away and stop all timers."""

@@ -1,12 +1,9 @@
-"""Partition commands: add partitions, elect at start, report directories; and partition image → record.
-
-Source: ReplicationControlManager.createPartitions/handleBrokerUnfenced/handleAssignReplicasToDirs.
-"""
+"""Adding partitions as a command, and partition image → record. Source: ReplicationControlManager.createPartitions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
@@ -18,10 +15,9 @@ from broker.metadata.errors import (
     PolicyViolation,
     UnknownTopicOrPartition,
 )
-from broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
+from broker.metadata.image import ClusterImage, PartitionImage
 from broker.metadata.placement import check_assignment, new_partition, place_replicas
-from protocol.stored.cluster import PartitionChangeRecord, PartitionRecord
-from storage.types import TopicPartition
+from protocol.stored.cluster import PartitionRecord
 
 
 class NewPartitions(NamedTuple):
@@ -80,36 +76,6 @@ def plan_create_partitions(image: ClusterImage, topics: Sequence[NewPartitions])
     return Plan(records, results)
 
 
-def plan_elections_at_start(image: ClusterImage, broker_id: int) -> list[PartitionChangeRecord]:
-    """Return one change a partition that `broker_id` hosts: it leads again, in a new leader epoch.
-
-    A start is an election: clients and logs must tell what was written before from what comes after.
-    """
-    return [
-        _election(topic, number, partition, broker_id)
-        for topic in image.topics_by_name.values()
-        for number, partition in enumerate(topic.partitions)
-        if broker_id in partition.replicas and _may_lead(partition, broker_id)
-    ]
-
-
-def plan_assign_directories(
-    image: ClusterImage, broker_id: int, directories: Mapping[TopicPartition, bytes]
-) -> Plan[None]:
-    """Plan the report of where replicas of `broker_id` landed; what is already known or gone yields no record."""
-    records: list[object] = []
-    for topic, number, partition, chosen in _reported(image, directories):
-        if broker_id not in partition.replicas:
-            continue
-        position = partition.replicas.index(broker_id)
-        if partition.directories[position] == chosen:
-            continue
-        assigned = list(partition.directories)
-        assigned[position] = chosen
-        records.append(PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, directories=assigned))
-    return Plan(records, None)
-
-
 def _added_partitions(image: ClusterImage, request: NewPartitions) -> list[PartitionImage]:
     topic = image.topics_by_name.get(request.name)
     if topic is None:
@@ -141,26 +107,3 @@ def _added_partitions(image: ClusterImage, request: NewPartitions) -> list[Parti
     if None in partitions:
         raise InvalidReplicaAssignment("All brokers specified in the manual partition assignment are fenced.")
     return [partition for partition in partitions if partition is not None]
-
-
-def _may_lead(partition: PartitionImage, broker_id: int) -> bool:
-    """Tell whether the broker is in sync, or is the eligible leader that a clean stop of a Kafka node left behind."""
-    if broker_id in partition.isr:
-        return partition.leader in (NO_LEADER, broker_id)
-    return not partition.isr and broker_id in (partition.eligible_leader_replicas or partition.replicas)
-
-
-def _election(topic: TopicImage, number: int, partition: PartitionImage, broker_id: int) -> PartitionChangeRecord:
-    change = PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=broker_id)
-    if broker_id not in partition.isr:
-        change.isr, change.eligible_leader_replicas, change.last_known_elr = [broker_id], [], []
-    return change
-
-
-def _reported(
-    image: ClusterImage, directories: Mapping[TopicPartition, bytes]
-) -> Iterator[tuple[TopicImage, int, PartitionImage, bytes]]:
-    for topic_partition, chosen in directories.items():
-        partition = image.partition(topic_partition)
-        if partition is not None:
-            yield image.topics_by_name[topic_partition.topic], topic_partition.partition, partition, chosen

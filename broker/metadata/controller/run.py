@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -24,13 +24,17 @@ from typing import Any, NamedTuple, TypeVar
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.brokers import Registration, broker_record, plan_liveness, register
 from broker.metadata.controller.configs import AlterResult, ResourceChange, plan_alter_configs
+from broker.metadata.controller.directories import (
+    Whereabouts,
+    plan_assign_directories,
+    plan_dirs_offline,
+    plan_elections_at_start,
+)
 from broker.metadata.controller.features import METADATA_VERSION, bootstrap_records, check_metadata_version
 from broker.metadata.controller.partitions import (
     CreatePartitionsResult,
     NewPartitions,
-    plan_assign_directories,
     plan_create_partitions,
-    plan_elections_at_start,
 )
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
 from broker.metadata.controller.producer_ids import ProducerIdBlock, plan_allocate_block
@@ -54,7 +58,6 @@ from protocol.stored.cluster import AbortTransactionRecord, BeginTransactionReco
 from protocol.uuids import random_uuid
 from storage.env.clock import Clock, Rng
 from storage.errors import StorageError, StorageFailure
-from storage.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +152,8 @@ class Controller:
         self.image = self._pending_image
         return self.image
 
-    async def start(self, registration: Registration) -> ClusterImage:
-        """Begin an epoch, register this broker and lead every partition in a new leader epoch; after `load`.
+    async def start(self, registration: Registration, where: Whereabouts) -> ClusterImage:
+        """Begin an epoch, register this broker and lead what it has in a new leader epoch; after `load`.
 
         Raises: StorageError. Blocking: disk, before anything is served.
         """
@@ -165,7 +168,7 @@ class Controller:
         self._apply([broker_record(register(registration, self._log.end_offset))])
         changes = [
             *plan_liveness(self._pending_image, self._node_id),
-            *plan_elections_at_start(self._pending_image, self._node_id),
+            *plan_elections_at_start(self._pending_image, self._node_id, where),
         ]
         for first in range(0, len(changes), MAX_RECORDS_PER_COMMAND):
             self._apply(changes[first : first + MAX_RECORDS_PER_COMMAND])
@@ -231,9 +234,16 @@ class Controller:
         ]
         return await self.create_topics(missing)
 
-    async def assign_directories(self, directories: Mapping[TopicPartition, bytes]) -> None:
+    async def assign_directories(self, directories: Whereabouts) -> None:
         """Record in which log directories this broker's replicas landed."""
         await self._execute(plan_assign_directories(self._pending_image, self._node_id, directories))
+
+    async def directories_offline(self, offline: Collection[bytes], where: Whereabouts) -> None:
+        """Record that log directories have failed; `where` tells which partitions were there, and where others are."""
+        records = plan_dirs_offline(self._pending_image, self._node_id, offline, where).records
+        pieces = range(0, len(records), MAX_RECORDS_PER_COMMAND)
+        steps = [self._begin(records[first : first + MAX_RECORDS_PER_COMMAND]) for first in pieces]
+        await asyncio.gather(*(answered for answered in steps if answered is not None))
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Return a block of producer ids that nobody ever had."""
@@ -248,17 +258,23 @@ class Controller:
 
     async def _execute(self, plan: Plan[R]) -> R:
         """Append, replay, and wait until everything up to here is durable."""
+        answered = self._begin(plan.records)
+        if answered is not None:
+            await answered
+        return plan.result
+
+    def _begin(self, records: Sequence[object]) -> asyncio.Future[None] | None:
+        """Append and replay; return what is told once everything up to here is durable, None when it is already."""
         if self._failure is not None:
             raise ControllerClosed(f"the controller stopped: {self._failure}") from self._failure
-        delta = self._apply(plan.records) if plan.records else None
+        delta = self._apply(records) if records else None
         if delta is None and not self._steps:
-            return plan.result
-        answered = asyncio.get_running_loop().create_future()
+            return None
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._steps.append(_Step(self._log.end_offset, self._pending_image, delta, answered))
         if self._flusher is None:
             self._flusher = self._tasks.spawn("flush", self._flush_steps())
-        await answered
-        return plan.result
+        return answered
 
     def _apply(self, records: Sequence[object]) -> Delta:
         """Append records as one batch and replay them on the pending image.

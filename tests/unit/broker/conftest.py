@@ -35,6 +35,7 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.log_dirs: tuple[bytes, ...] = (DIRECTORY_ID,)
+        self.where: dict[TopicPartition, bytes] = {}  # in which directory each log is
         self.voter = Voter(NODE_ID, DIRECTORY_ID)
         self.snapshots = SnapshotRules(max_bytes=20_971_520)
         self.segment_bytes = LogConfig().segment_bytes
@@ -92,7 +93,7 @@ class Node:
     async def start(self) -> Controller:
         controller = self.controller()
         controller.load()
-        await controller.start(self.registration())
+        await controller.start(self.registration(), self.where)
         return controller
 
     async def _run_blocking(self, call: Callable[[], Any]) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.brokers import Registration, broker_record, plan_liveness, register
+from broker.metadata.controller.directories import plan_assign_directories, plan_elections_at_start
 from broker.metadata.controller.features import (
     bootstrap_records,
     check_metadata_version,
@@ -17,9 +18,7 @@ from broker.metadata.controller.features import (
 )
 from broker.metadata.controller.partitions import (
     NewPartitions,
-    plan_assign_directories,
     plan_create_partitions,
-    plan_elections_at_start,
 )
 from broker.metadata.controller.producer_ids import plan_allocate_block
 from broker.metadata.controller.topics import (
@@ -240,10 +239,9 @@ def test_a_topic_extended_twice_in_one_request_is_refused() -> None:
 
 def test_a_start_elects_the_broker_in_every_partition_once() -> None:
     image = image_with(NewTopic("a", 2, 1), NewTopic("b", 1, 1))
-    assert {type(r) for r in plan_elections_at_start(image, 1)} == {PartitionChangeRecord}
-    elected = after(image, list(plan_elections_at_start(image, 1)))
+    assert {type(r) for r in plan_elections_at_start(image, 1, {})} == {PartitionChangeRecord}
+    elected = after(image, list(plan_elections_at_start(image, 1, {})))
     assert [p.leader_epoch for t in elected.topics_by_name.values() for p in t.partitions] == [1, 1, 1]
-    assert plan_elections_at_start(image, 2) == []
 
 
 def test_a_partition_a_kafka_node_gave_up_when_it_stopped_is_led_again() -> None:
@@ -253,12 +251,13 @@ def test_a_partition_a_kafka_node_gave_up_when_it_stopped_is_led_again() -> None
         partition_id=0, topic_id=topic_id, leader=-1, isr=[], eligible_leader_replicas=[1], last_known_elr=[1]
     )
     stopped = after(image, [left])
-    again = after(stopped, list(plan_elections_at_start(stopped, 1))).topics_by_name["a"].partitions[0]
+    again = after(stopped, list(plan_elections_at_start(stopped, 1, {}))).topics_by_name["a"].partitions[0]
     assert (again.leader, again.isr, again.eligible_leader_replicas, again.leader_epoch) == (1, (1,), (), 2)
 
 
 def test_only_directories_that_are_news_are_recorded() -> None:
     image = image_with(NewTopic("t", 2, 1))
+    image = replace(image, brokers={1: image.brokers[1]._replace(log_dirs=(DIR, OTHER_DIR))})
     report = {TopicPartition("t", 0): DIR, TopicPartition("t", 1): OTHER_DIR, TopicPartition("gone", 0): DIR}
     plan = plan_assign_directories(image, 1, report)
     assert [(r.partition_id, r.directories) for r in plan.records] == [(1, [OTHER_DIR])]

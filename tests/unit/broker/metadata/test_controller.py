@@ -159,7 +159,7 @@ async def test_publishers_hear_everything_once_in_order(node: Node) -> None:
     controller.subscribe(lambda delta, image: heard.append(("first", delta)))
     controller.subscribe(lambda delta, image: heard.append(("second", delta)))
     controller.load()
-    await controller.start(node.registration())
+    await controller.start(node.registration(), node.where)
     assert [who for who, _ in heard] == ["first", "second"]
     assert [p.topic_partition for p in heard[0][1].created_partitions] == [("old", 0), ("old", 1)]
     heard.clear()
@@ -186,7 +186,7 @@ async def test_a_step_is_prepared_before_anybody_sees_it(node: Node) -> None:
 
     controller.subscribe(lambda delta, image: order.append("publish"), prepare)
     controller.load()
-    await controller.start(node.registration())
+    await controller.start(node.registration(), node.where)
     order.clear()
     creation = asyncio.ensure_future(create(controller, "t"))
     await asyncio.wait_for(begun.wait(), 5)
