@@ -309,7 +309,9 @@ class LogManager:
 
     def create_future(self, tp: TopicPartition, log_dir: LogDir, config: LogConfig) -> FutureLog:
         """Begin a copy of the current log in another directory. See Moving. Blocking: disk; any thread."""
-        return self._moving.create_future(tp, log_dir, config)
+        future = self._moving.create_future(tp, log_dir, config)
+        self._placement.preferred.pop(tp, None)
+        return future
 
     def drop_future(self, tp: TopicPartition, *, delay_ms: int = 0) -> None:
         """Give the copy up, if there is one. See Moving. Raises: StorageFailure. Blocking: one rename."""

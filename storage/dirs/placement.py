@@ -23,8 +23,9 @@ class Placement:
     def candidates(self, tp: TopicPartition, directory_id: bytes = ZERO_UUID) -> list[LogDir]:
         """Return the directories that may take a new log, in the order in which to try them. Any thread.
 
-        The preferred one alone, where there is one; else the one the metadata names; else those with the fewest logs
-        first, current and future ones, in the configured order where they have as many.
+        The preferred one alone, where there is one; else the one the metadata names. Neither is given up for another,
+        and neither minds being cordoned: who asked for it asked before. Else those with the fewest logs first, current
+        and future ones, in the configured order where they have as many.
         """
         path = self.preferred.get(tp)
         if path is not None:
@@ -39,7 +40,7 @@ class Placement:
         online = list(self._inventory.online_dirs())
         if len(online) == 1:
             return online
-        # A replica that was assigned just before all were cordoned goes to the first one.
+        # Whoever places replicas leaves out a broker whose directories are all cordoned; one may be under way.
         open_dirs = [log_dir for log_dir in online if log_dir.path not in self.cordoned] or online[:1]
         counts = self._inventory.counts()
         return sorted(open_dirs, key=lambda log_dir: counts[log_dir.path])

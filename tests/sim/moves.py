@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from storage.dirs.futures import FutureLog
 from storage.dirs.manager import LogManager
+from storage.log.partition_log import PartitionLog
 from storage.types import AppendOrigin, TopicPartition
-from tests.sim.logs import read_all
 
 
 def begin(manager: LogManager, tp: TopicPartition, path: str) -> FutureLog:
@@ -19,12 +19,20 @@ def catch_up(manager: LogManager, future: FutureLog) -> None:
     """Copy all that the current log has and the copy has not, and make it durable, in one step."""
     current = manager.logs[future.tp]
     future.begin_step()
-    data = read_all(current, future.log.log_end_offset)
-    if data:
-        future.log.append(data, leader_epoch=0, origin=AppendOrigin.REPLICATION)
-    future.log.advance_high_watermark(current.high_watermark)
+    copy(current, future)
     future.log.flush()
     future.end_step()
+
+
+def copy(current: PartitionLog, future: FutureLog, *, max_bytes: int = 1 << 20) -> None:
+    """Append to the copy what it has not, up to the end of the log."""
+    end = current.log_end_offset
+    while future.log.log_end_offset < end:
+        found = current.read(future.log.log_end_offset, max_bytes=max_bytes, bound=end, min_one_batch=True)
+        assert found.region is not None
+        future.log.append(found.region.read(), leader_epoch=0, origin=AppendOrigin.REPLICATION)
+        found.region.release()
+    future.log.advance_high_watermark(current.high_watermark)
 
 
 def swap(manager: LogManager, tp: TopicPartition) -> None:

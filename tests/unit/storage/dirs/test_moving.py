@@ -9,9 +9,9 @@ from config.views import LogConfig
 from storage.dirs.manager import LogManager
 from storage.env.posix import PosixFileSystem
 from storage.errors import LogClosed, StorageFailure
-from storage.types import AppendOrigin, TopicPartition
+from storage.types import TopicPartition
 from tests.sim.logs import append, batch, read_all
-from tests.sim.moves import begin, catch_up, swap
+from tests.sim.moves import begin, catch_up, copy, swap
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
@@ -232,7 +232,7 @@ def test_removed_segments_of_a_copy_wait_for_nothing_and_leave_no_stale_path(man
     config = LogConfig(segment_bytes=len(batch()), retention_bytes=2 * len(batch()))
     future = begin(manager, TP, str(tmp_path / "b"))
     future.log.config = config
-    catch_up_in_single_batches(manager, future)
+    copy(manager.logs[TP], future, max_bytes=1)
 
     def let_go() -> None:
         removal = future.log.retain(clock.now)
@@ -245,7 +245,7 @@ def test_removed_segments_of_a_copy_wait_for_nothing_and_leave_no_stale_path(man
     assert not [name for name in os.listdir(future.log.path) if name.endswith(".deleted")]
     for _ in range(3):
         append(manager.logs[TP])
-    catch_up_in_single_batches(manager, future)
+    copy(manager.logs[TP], future, max_bytes=1)
     let_go()
     swap(manager, TP)
     log = manager.logs[TP]
@@ -255,20 +255,6 @@ def test_removed_segments_of_a_copy_wait_for_nothing_and_leave_no_stale_path(man
     for _, unlink in calls:
         unlink()
     assert not [name for name in os.listdir(log.path) if name.endswith(".deleted")]
-
-
-def catch_up_in_single_batches(manager, future) -> None:
-    current = manager.logs[TP]
-    bound = current.high_watermark
-    for offset in range(future.log.log_end_offset, bound):
-        current.advance_high_watermark(bound)
-        found = current.read(offset, max_bytes=1, bound=offset + 1, min_one_batch=True)
-        data = found.region.read()
-        found.region.release()
-        future.begin_step()
-        future.log.append(data, leader_epoch=0, origin=AppendOrigin.REPLICATION)
-        future.end_step()
-    future.log.advance_high_watermark(bound)
 
 
 def test_a_copy_counts_for_itself_until_it_is_the_log(manager, tmp_path):
