@@ -271,12 +271,14 @@ class PartitionManager:
             self._leaderless.pop(tp, None)
             self._lost.pop(tp, None)
             partition = self._hosted.pop(tp, None)
-            if partition is None:
-                continue
-            partition.is_deleted = True
-            partition.leave(UnknownPartition(str(tp)))
+            if partition is not None:
+                partition.is_deleted = True
+                partition.leave(UnknownPartition(str(tp)))
             try:
-                self._logs.delete(tp, delay_ms=delay_ms)
+                if partition is not None:
+                    self._logs.delete(tp, delay_ms=delay_ms)
+                else:
+                    self._logs.drop_future(tp, delay_ms=delay_ms)  # the log itself went with its directory
             except StorageFailure as failure:
                 logger.error("cannot delete a log partition=%s reason=%s", tp, failure)
                 self.fail_dir_of(failure)

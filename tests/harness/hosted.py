@@ -140,9 +140,9 @@ class Hosted:
         )
         return self.manager.find((name, 0))  # type: ignore[return-value]
 
-    def start_with(self, incarnations: Mapping[str, int], epoch: int = 0) -> None:
-        """Publish the whole image of a cluster that has these topics, as a start does."""
-        placed = PartitionImage(NODE_ID, epoch, 0, (NODE_ID,), (NODE_ID,), (bytes(16),))
+    def start_with(self, incarnations: Mapping[str, int], epoch: int = 0, *, directory_id: bytes = bytes(16)) -> None:
+        """Publish the whole image of a cluster that has these topics, in one directory, as a start does."""
+        placed = PartitionImage(NODE_ID, epoch, 0, (NODE_ID,), (NODE_ID,), (directory_id,))
         topics = {name: TopicImage(name, topic_id_of(name, one), (placed,)) for name, one in incarnations.items()}
         created = tuple(topics.values())
         partitions = tuple(entry for topic in created for entry in partitions_of(topic))

@@ -15,7 +15,9 @@ from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
+from storage.types import TopicPartition
 from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
+from tests.sim.moves import begin, catch_up
 
 
 def batch(value: bytes = b"v") -> bytearray:
@@ -151,6 +153,54 @@ def test_a_topic_created_anew_while_its_directory_was_away_is_served_when_it_is_
     after.start_with({"t": 1, "u": 2})
     assert after.manager.get("u", 0).log.log_end_offset == 0
     assert [name.split(".")[0] for name in dirs_in(lost.parent, "-stray")] == ["u-0"]
+
+
+def moving(tmp_path: Path) -> Hosted:
+    """Host a topic with one record in a, and a whole copy of it in b."""
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.create("t").append(batch())
+    catch_up(hosted.logs, begin(hosted.logs, TopicPartition("t", 0), str(tmp_path / "b")))
+    return hosted
+
+
+def test_a_swap_that_a_crash_has_cut_short_is_finished_where_the_metadata_names_the_copys_directory(
+    tmp_path: Path,
+) -> None:
+    hosted = moving(tmp_path)
+    hosted.logs.retire(TopicPartition("t", 0))
+    hosted.logs.close(clean=False)
+    after = Hosted(tmp_path / "a", tmp_path / "b")
+    after.start_with({"t": 1}, directory_id=after.logs.dirs[1].directory_id)
+    assert after.path_of("t") == tmp_path / "b" / "t-0"
+    assert after.manager.get("t", 0).log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("named", [0, None])
+def test_a_copy_alone_serves_nobody_and_no_empty_log_is_begun_beside_it(tmp_path: Path, named: int | None) -> None:
+    hosted = moving(tmp_path)
+    shutil.rmtree(hosted.path_of("t"))
+    hosted.logs.close(clean=False)
+    after = Hosted(tmp_path / "a", tmp_path / "b")
+    after.start_with({"t": 1}, directory_id=after.logs.dirs[named].directory_id if named is not None else bytes(16))
+    with pytest.raises(PartitionOffline):
+        after.manager.get("t", 0)
+    assert dirs_in(tmp_path / "a") == []
+    assert [name.rpartition("-")[2] for name in dirs_in(tmp_path / "b")] == ["future"]
+
+
+def test_the_copy_of_a_partition_that_is_offline_goes_with_its_topic(tmp_path: Path) -> None:
+    hosted = moving(tmp_path)
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", str(tmp_path / "a")))
+    assert list(hosted.logs.futures) == [("t", 0)]
+    hosted.delete("t")
+    assert hosted.logs.futures == {}
+    assert [name.rpartition("-")[2] for name in dirs_in(tmp_path / "b")] == ["delete"]
+
+
+def test_a_new_log_goes_to_the_directory_that_the_metadata_names(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.start_with({"t": 1}, directory_id=hosted.logs.dirs[1].directory_id)
+    assert hosted.path_of("t").parent == tmp_path / "b"
 
 
 def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp_path: Path) -> None:
