@@ -25,6 +25,7 @@ from storage.errors import (
     StorageFailure,
 )
 from storage.log.append import AppendResult, LogAppender, roll
+from storage.log.copying import LogCopy
 from storage.log.deletions import Deletions
 from storage.log.direct_writes import DirectWrites, write_now
 from storage.log.durability import Durability
@@ -373,6 +374,10 @@ class PartitionLog:
         for segment in state.segments:
             segment.release_files()  # opened again when they are used, and counted then
         state.count_files(open_files)
+
+    def copy_into(self, target: PartitionLog) -> LogCopy:
+        """Begin to copy into a log in another directory, or go on with that; one copy at a time is made."""
+        return LogCopy(self._state, target, target._state)
 
     def flush(self) -> None:
         """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""

@@ -30,6 +30,18 @@ class FetchSlice(NamedTuple):
 EMPTY = FetchSlice(None, 0, -1)
 
 
+def locate(state: LogState, offset: int) -> tuple[Segment, int] | None:
+    """Return the segment and position of the first batch that ends at or above `offset`. Blocking: index pages."""
+    segments = state.segments
+    segment: Segment | None = segments.floor(offset) or segments.first()
+    while segment is not None:
+        position = segment.locate(offset)
+        if position is not None:
+            return segment, position
+        segment = segments.after(segment)
+    return None
+
+
 class LogReader:
     """All reads of one log."""
 
@@ -77,17 +89,12 @@ class LogReader:
         return FetchSlice(segment.log.region(position, end), end - position, segment.base_offset)
 
     def _locate(self, offset: int) -> tuple[Segment, int] | None:
-        """Return the segment and position of the first batch that ends at or above `offset`."""
-        segments = self._state.segments
-        segment: Segment | None = segments.floor(offset) or segments.first()
-        while segment is not None:
-            position = segment.locate(offset)
-            if position is not None:
-                segments.note_use(segment)
-                self._remember(offset, segment, position)
-                return segment, position
-            segment = segments.after(segment)
-        return None
+        """Return the segment and position of the first batch that ends at or above `offset`, and remember it."""
+        found = locate(self._state, offset)
+        if found is not None:
+            self._state.segments.note_use(found[0])
+            self._remember(offset, *found)
+        return found
 
     def _bound_position(self, segment: Segment, bound: int) -> int:
         """Return where the batches of `segment` that lie wholly below `bound` end."""

@@ -154,6 +154,15 @@ def detach(state: LogState, segments: Sequence[Segment], *, keep_snapshots_of: C
     return removal
 
 
+def detach_below_start(state: LogState) -> Removal | None:
+    """Take the segments out that lie wholly below the log start, as a copy does that follows its log; see `detach`."""
+    segments, start = state.segments.ascending(), state.offsets.log_start_offset
+    count = 0
+    while count + 1 < len(segments) and segments[count + 1].base_offset <= start:
+        count += 1
+    return detach(state, segments[:count]) if count else None
+
+
 def note_removed(state: LogState, removal: Removal) -> None:
     """Note that a removal's renames are done, on the owner's side: its files are unlinked after the delay."""
     state.unfinished_removals.remove(removal.first_base_offset)

@@ -42,6 +42,7 @@ class LogState:
         "last_flush_ms",
         "noted_future_base",
         "offsets",
+        "on_cut",
         "on_rolled",
         "on_window_full",
         "open_files",
@@ -91,6 +92,7 @@ class LogState:
         self.write_queue = WriteQueue()  # fixed; what is in it is written by appends and log.direct_writes
         self.on_rolled: Callable[[], None] = _nothing  # replaced by whoever flushes sealed segments in the background
         self.on_window_full: Callable[[], None] = _nothing  # replaced by whoever runs write-backs
+        self.on_cut: Callable[[int], None] = nothing_cut  # replaced by whoever copies the log
         self.segments = Segments(self._forget_pages)  # written by the loader, append (roll), truncation and retention
         self.epochs = LeaderEpochCache(fs, path)  # written by assign_epoch, truncation and replicated appends
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
@@ -161,3 +163,7 @@ def segment_jitter_ms(config: LogConfig, rng: Rng) -> int:
 
 def _nothing() -> None:
     """For logs that nobody does background work for."""
+
+
+def nothing_cut(offset: int) -> None:
+    """For logs that nobody copies."""

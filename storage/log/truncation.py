@@ -57,6 +57,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     state.has_new_names = True
     state.stats.truncations += 1
     state.cut_count += 1
+    state.on_cut(offset)
     logger.info("truncated topic=%s partition=%d offset=%d", *state.tp, offset)
     return True
 
@@ -92,3 +93,4 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     state.has_new_names = True
     state.stats.truncations += 1
     state.cut_count += 1
+    state.on_cut(offset)
