@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.records.batch import PREFIX_SIZE, parse_prefix
-from storage.errors import CorruptRecord, StorageFailure
+from protocol.records.errors import CorruptBatch
+from storage.errors import CorruptRecord, InvalidRecord, StorageFailure
 from storage.log.append import LogAppender
 from storage.log.direct_writes import written_end
 from storage.log.guard import guarded
@@ -66,6 +67,7 @@ class CopyStep:
         "_copy",
         "_cut_to",
         "_data",
+        "_path",
         "_region",
         "_starts_anew",
         "copied_bytes",
@@ -82,6 +84,7 @@ class CopyStep:
         self._cut_to = cut_to
         self._starts_anew = starts_anew
         self._region: Region | None = None
+        self._path = ""  # of the file of the region, when the step was planned
         self._data: memoryview | None = None  # what the region holds, once it was read
         self._at = 0  # how much of it was appended
         # Set by the plan.
@@ -96,7 +99,7 @@ class CopyStep:
 
     def take(self, region: Region, cursor: Cursor) -> None:
         """Let the step append what a region holds."""
-        self._region, self.cursor = region, cursor
+        self._region, self.cursor, self._path = region, cursor, cursor.segment.log.path
 
     def turn(self) -> bool:
         """Do the next piece; tell whether there is another one. Blocking: disk, cpu; any thread.
@@ -116,15 +119,14 @@ class CopyStep:
             target.truncate_fully_and_start_at(self.log_start_offset)
         elif self._cut_to is not None:
             target.truncate_to(self._cut_to)
-        if self._region is None or self.cursor is None:
+        if self._region is None:
             return b""
-        path = self.cursor.segment.log.path
         try:
             data = self._region.read()
         except OSError as error:
-            raise StorageFailure(f"cannot read {path}: {error}", path) from error
+            raise StorageFailure(f"cannot read {self._path}: {error}", self._path) from error
         if len(data) != len(self._region):
-            raise CorruptRecord(f"{path} is shorter than its batches")
+            raise CorruptRecord(f"{self._path} is shorter than its batches")
         return data
 
     def _append(self) -> bool:
@@ -133,7 +135,10 @@ class CopyStep:
         rest = self._data[self._at :]
         if len(rest) < PREFIX_SIZE:
             return False
-        taken = self._copy.append(rest)
+        try:
+            taken = self._copy.append(rest)
+        except (CorruptRecord, CorruptBatch, InvalidRecord) as error:
+            raise CorruptRecord(f"cannot copy {self._path}: {error}") from error
         if not taken and not self._at:
             self.needed_bytes = parse_prefix(rest).size_bytes
         self._at += taken
