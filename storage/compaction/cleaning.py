@@ -20,7 +20,7 @@ class LogCleaning:
 
     def dirtiness(self, checkpoint: int | None, now_ms: int) -> Dirtiness:
         """Measure what a cleaning would find, given the offset up to which the log is clean; see plan.dirtiness."""
-        return guarded(self._state, lambda: dirtiness(self._state, checkpoint, now_ms))
+        return guarded(self._state, "look for what is dirty in", lambda: dirtiness(self._state, checkpoint, now_ms))
 
     def task(self, one: Dirtiness, *, now_ms: int, cleaner: CleanerConfig) -> CleaningTask | None:
         """Write down what a cleaning needs to know, None when there is nothing to clean."""
@@ -36,7 +36,9 @@ class LogCleaning:
 
     def remove_cleaned(self) -> None:
         """Remove what a pass that was cancelled, failed or came too late has written. Blocking: disk; any thread."""
-        guarded(self._state, lambda: remove_cleaned(self._state.fs, self._state.path))
+        guarded(
+            self._state, "remove leftovers of a cleaning in", lambda: remove_cleaned(self._state.fs, self._state.path)
+        )
 
     def install(self, result: CleaningResult) -> bool:
         """Install every group of a finished pass here and now; tell whether all of them still fitted.

@@ -52,7 +52,7 @@ class DeletedLogs:
                 if log_dir.is_online and self._fs.exists(path):
                     remove_log_files(self._fs, path)
             except OSError as error:
-                first_failure = first_failure or as_failure(error, path)
+                first_failure = first_failure or as_failure("remove", error, path)
         if first_failure is not None:
             raise first_failure
         return len(due)
@@ -65,7 +65,7 @@ class DeletedLogs:
                 try:
                     self._fs.sync_dir(log_dir.path)
                 except OSError as error:
-                    raise as_failure(error, log_dir.path) from error
+                    raise as_failure("sync", error, log_dir.path) from error
 
     def __len__(self) -> int:
         """Return how many wait."""

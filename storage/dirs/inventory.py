@@ -83,11 +83,12 @@ class Inventory:
 
     def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> list[TopicPartition]:
         """Put a directory offline and let go of its logs; return the partitions whose current log went with it."""
-        log_dir.fail(failure)
+        lost_logs = self.logs_in(log_dir)
+        log_dir.fail(failure, partitions=len(lost_logs))
         self.rivals = [rival for rival in self.rivals if rival[1] is not log_dir]
         self.rival_futures = [future for future in self.rival_futures if future.log_dir is not log_dir]
         lost = []
-        for tp, log in self.logs_in(log_dir):
+        for tp, log in lost_logs:
             log.fail()
             self.take(tp)
             lost.append(tp)

@@ -117,7 +117,7 @@ class DirLoading:
                 for one in self.logs:
                     one.bytes_to_scan = self._unflushed_bytes(one)
         except (StorageFailure, OSError) as error:
-            self.failure = as_failure(error, log_dir.path)
+            self.failure = as_failure("load", error, log_dir.path)
             return
         self.log_count = len(self.logs)
         self.bytes_to_scan = sum(one.bytes_to_scan for one in self.logs)
@@ -165,7 +165,7 @@ class DirLoading:
             try:
                 one.log = self._open_log(one, self, progress)
             except (StorageError, OSError) as error:
-                one.failure = error if isinstance(error, StorageError) else as_failure(error, one.path)
+                one.failure = error if isinstance(error, StorageError) else as_failure("load", error, one.path)
                 self.is_stopped = True
             progress.segments_left = 0
         progress.is_busy = False
@@ -190,6 +190,6 @@ class DirLoading:
         return next((one.failure for one in self.logs if one.failure is not None), None)
 
 
-def as_failure(error: StorageFailure | OSError, path: str) -> StorageFailure:
+def as_failure(doing: str, error: StorageFailure | OSError, path: str) -> StorageFailure:
     """Tie an error of the operating system to the path whose directory it puts offline."""
-    return error if isinstance(error, StorageFailure) else StorageFailure(f"{path}: {error}", path)
+    return error if isinstance(error, StorageFailure) else StorageFailure(f"cannot {doing} {path}: {error}", path)

@@ -1,7 +1,8 @@
 """LogDir: one directory of `log.dirs`: its lock, its identity, its checkpoints, and whether it still is trusted.
 
-A directory goes offline at its first I/O error and stays so until the process ends: nothing is written to it any more,
-no clean-shutdown marker above all. Source: KIP-112, KIP-858; Kafka's LogManager.
+The open directory is held, so that one which is put in its place later cannot be taken for it. A directory goes
+offline at its first I/O error and stays so until the process ends: nothing is written to it any more, no clean-shutdown
+marker above all. Source: KIP-112, KIP-858; Kafka's LogManager.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from storage.checkpoints.lines import TMP_SUFFIX
 from storage.checkpoints.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from storage.checkpoints.offsets import read_offsets, write_offsets
 from storage.env.clock import Rng
-from storage.env.fs import DirLock, FileSystem
+from storage.env.fs import DirHandle, DirLock, FileSystem, Space
 from storage.errors import CorruptCheckpoint, DirLocked, StorageFailure
-from storage.segment.names import LOCK_FILE
+from storage.segment.names import LOCK_FILE, META_PROPERTIES, WRITE_PROBE
 from storage.types import TopicPartition
 
 DATA_LOGS = "data logs"
@@ -29,7 +30,18 @@ logger = logging.getLogger(__name__)
 class LogDir:
     """One log directory. `path` is absolute and without a trailing slash."""
 
-    __slots__ = ("_begun", "_fs", "_lock", "_unloaded", "_written", "failure", "path", "properties", "was_clean")
+    __slots__ = (
+        "_begun",
+        "_fs",
+        "_handle",
+        "_lock",
+        "_unloaded",
+        "_written",
+        "failure",
+        "path",
+        "properties",
+        "was_clean",
+    )
 
     def __init__(self, fs: FileSystem, path: str, contents: str = DATA_LOGS) -> None:
         self._fs = fs
@@ -40,6 +52,7 @@ class LogDir:
         self.failure: StorageFailure | None = None  # the first reason for being offline
         self._unloaded = {contents}  # what of the directory has not been loaded, so that a stop cannot close it
         self._lock: DirLock | None = None
+        self._handle: DirHandle | None = None  # of the directory that was opened; held as long as the lock
         self._written: dict[str, dict[TopicPartition, int]] = {}  # what each checkpoint file holds, to skip rewrites
 
     @property
@@ -53,29 +66,62 @@ class LogDir:
         known = self.properties.directory_id if self.properties is not None else None
         return known or bytes(16)
 
-    def fail(self, failure: StorageFailure) -> None:
-        """Put the directory offline; the first reason is kept."""
+    def fail(self, failure: StorageFailure, *, partitions: int = 0) -> None:
+        """Put the directory offline, with the partitions that are served from there; the first reason is kept."""
         if self.failure is None:
-            logger.error("log directory offline dir=%s reason=%s", self.path, failure)
             self.failure = failure
+            where = failure.path if failure.path is not None and failure.path not in str(failure) else "-"
+            logger.error(
+                "log directory offline dir=%s partitions=%d reason=%s path=%s", self.path, partitions, failure, where
+            )
 
     # --- opening ---
 
     def open(self) -> None:
-        """Create the directory when missing, take its lock and read its identity.
+        """Create the directory when missing, take its lock, read its identity and try whether it can be written.
 
         Raises: DirLocked when another process has it; StorageFailure when it cannot be used; CorruptCheckpoint for an
-        unreadable meta.properties.
+        unreadable meta.properties. Blocking: disk.
         """
+        probe = os.path.join(self.path, WRITE_PROBE)
         try:
             self._fs.make_dirs(self.path)
             self._fs.list_dir(self.path)
             self._lock = self._fs.lock(os.path.join(self.path, LOCK_FILE))
+            self._handle = self._fs.open_dir(self.path)
             self.properties = read_meta_properties(self._fs, self.path)
+            try:
+                self._fs.write_file(probe, b"writable")
+            finally:
+                self._fs.unlink(probe)
         except BlockingIOError as error:
             raise DirLocked(self.path) from error
         except OSError as error:
             raise StorageFailure(f"cannot use log directory {self.path}: {error}", self.path) from error
+
+    def ensure_present(self) -> None:
+        """Check that the path still leads to the directory that was opened, and that this was not emptied.
+
+        What is written to open files of a removed directory is gone with the last of them. Raises: StorageFailure.
+        Blocking: disk; any thread.
+        """
+        handle = self._handle
+        if handle is None:
+            return
+        try:
+            if not handle.is_at(self.path):
+                raise StorageFailure(f"log directory {self.path} was removed or replaced", self.path)
+            if not self._fs.exists(os.path.join(self.path, META_PROPERTIES)):
+                raise StorageFailure(f"log directory {self.path} was emptied: it has no {META_PROPERTIES}", self.path)
+        except OSError as error:
+            raise StorageFailure(f"cannot look at log directory {self.path}: {error}", self.path) from error
+
+    def space(self) -> Space:
+        """Return the room on the directory's file system. Raises: StorageFailure. Blocking: disk; any thread."""
+        try:
+            return self._fs.space(self.path)
+        except OSError as error:
+            raise StorageFailure(f"cannot look at the file system of {self.path}: {error}", self.path) from error
 
     def settle_identity(self, cluster_id: str, node_id: int, rng: Rng) -> None:
         """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
@@ -149,6 +195,9 @@ class LogDir:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+        if self._handle is not None:
+            self._handle.close()
+            self._handle = None
 
     def remove_stale_tmp_files(self, names: tuple[str, ...]) -> None:
         """Remove what an interrupted checkpoint write left."""

@@ -45,7 +45,7 @@ class Retired:
         try:
             self._fs.sync_dir(self.log_dir.path)
         except OSError as error:
-            raise as_failure(error, self.log_dir.path) from error
+            raise as_failure("sync", error, self.log_dir.path) from error
 
 
 class Moving:
@@ -80,7 +80,7 @@ class Moving:
             self._fs.sync_dir(log_dir.path)
         except OSError as error:
             log.fail()
-            raise as_failure(error, log_dir.path) from error
+            raise as_failure("sync", error, log_dir.path) from error
         self._inventory.futures[tp] = future
         if not log_dir.is_online and self._inventory.futures.pop(tp, None) is not None:  # failed before it was listed
             log.fail()
@@ -97,7 +97,7 @@ class Moving:
             try:
                 self._fs.sync_dir(dropped_in.path)
             except OSError as error:
-                raise as_failure(error, dropped_in.path) from error
+                raise as_failure("sync", error, dropped_in.path) from error
         self._unsynced_drops.pop(tp, None)
 
     def drop_future(self, tp: TopicPartition, *, delay_ms: int) -> None:

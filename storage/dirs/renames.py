@@ -44,7 +44,7 @@ class Renames:
         try:
             self._fs.rename(log.path, target)
         except OSError as error:
-            failure = as_failure(error, log.path)
+            failure = as_failure("rename", error, log.path)
             self._inventory.fail_dir(log_dir, failure)
             raise failure from error
         log.move_to_directory(target)

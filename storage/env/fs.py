@@ -21,6 +21,13 @@ class DirEntry(NamedTuple):
     size_bytes: int
 
 
+class Space(NamedTuple):
+    """Room on a file system: its size, and what an ordinary user may still write."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class File(Protocol):
     """An open file with positional access; closing waits until nobody holds a pin."""
 
@@ -108,6 +115,21 @@ class DirLock(Protocol):
         ...
 
 
+class DirHandle(Protocol):
+    """An open directory. While it is held no other directory gets its identity."""
+
+    def is_at(self, path: str) -> bool:
+        """Tell whether a path leads to this directory: False when it leads nowhere or to another one. Blocking: disk.
+
+        Raises: OSError when that cannot be told.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the directory. Idempotent."""
+        ...
+
+
 class FileSystem(Protocol):
     """Names and directories. Paths are absolute strings."""
 
@@ -177,6 +199,14 @@ class FileSystem(Protocol):
 
     def lock(self, path: str) -> DirLock:
         """Take the exclusive lock file or raise BlockingIOError when another process holds it."""
+        ...
+
+    def open_dir(self, path: str) -> DirHandle:
+        """Open an existing directory, to recognise it by later."""
+        ...
+
+    def space(self, path: str) -> Space:
+        """Return the room on the file system that a path lies on. Blocking: disk."""
         ...
 
     def canonical(self, path: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os import pread, preadv, pwrite, pwritev
 
 from storage.env.aligned import AlignedBuffers
-from storage.env.fs import Buffer, DirEntry
+from storage.env.fs import Buffer, DirEntry, Space
 from storage.env.page_cache import drop
 
 MAX_VECTORS = 1024  # IOV_MAX on Linux
@@ -178,6 +178,32 @@ class PosixLock:
             os.close(fd)
 
 
+class PosixDir:
+    """A descriptor of a directory: it keeps the inode, so that its number is not given to another directory."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def is_at(self, path: str) -> bool:
+        """Tell whether a path leads to this directory."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return os.path.samestat(found, os.fstat(self._fd))
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class PosixFileSystem:
     """The machine's file system."""
 
@@ -316,6 +342,15 @@ class PosixFileSystem:
             os.close(fd)
             raise
         return PosixLock(fd)
+
+    def open_dir(self, path: str) -> PosixDir:
+        """Open an existing directory."""
+        return PosixDir(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+    def space(self, path: str) -> Space:
+        """Return the room on the file system that a path lies on."""
+        found = os.statvfs(path)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def canonical(self, path: str) -> str:
         """Return the path with links resolved."""

@@ -12,11 +12,11 @@ from storage.log.state import LogState
 _T = TypeVar("_T")
 
 
-def guarded(state: LogState, action: Callable[[], _T]) -> _T:
-    """Run an action. Raises: StorageFailure, CorruptRecord."""
+def guarded(state: LogState, doing: str, action: Callable[[], _T]) -> _T:
+    """Run an action; `doing` names it in a failure's message. Raises: StorageFailure, CorruptRecord."""
     try:
         return action()
     except OSError as error:
-        raise StorageFailure(f"{state.path}: {error}", state.path) from error
+        raise StorageFailure(f"cannot {doing} {state.path}: {error}", state.path) from error
     except (CorruptBatch, InvalidBatch, CorruptIndex) as error:
-        raise CorruptRecord(f"{state.path}: {error}") from error
+        raise CorruptRecord(f"cannot {doing} {state.path}: {error}") from error

@@ -261,7 +261,11 @@ class PartitionLog:
 
     def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
         """Return (producer id, first offset) of aborted transactions that touch [start_offset, upper_bound)."""
-        return guarded(self._state, lambda: self._reader.aborted_transactions(start_offset, upper_bound))
+        return guarded(
+            self._state,
+            "read aborted transactions of",
+            lambda: self._reader.aborted_transactions(start_offset, upper_bound),
+        )
 
     def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
         """Return the first record at or after a time, below `bound`, here and now. Blocking: disk, cpu."""
@@ -335,7 +339,7 @@ class PartitionLog:
         """
         if self._state.is_closed:
             return None
-        return guarded(self._state, lambda: retain(self._state, now_ms))
+        return guarded(self._state, "apply retention to", lambda: retain(self._state, now_ms))
 
     @property
     def deletions(self) -> Deletions:
@@ -349,17 +353,17 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> bool:
         """Cut the log back to `offset`; tell whether batches were removed. Blocking: disk."""
         self._reader.forget_positions()
-        return guarded(self._state, lambda: truncate_to(self._state, offset))
+        return guarded(self._state, "truncate", lambda: truncate_to(self._state, offset))
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Remove everything and begin at `offset`. Blocking: disk."""
         self._reader.forget_positions()
-        guarded(self._state, lambda: truncate_fully(self._state, offset, log_start_offset))
+        guarded(self._state, "truncate", lambda: truncate_fully(self._state, offset, log_start_offset))
 
     def roll(self) -> None:
         """Seal the active segment and start a new one at the log end; nothing happens to an empty one."""
         if self._state.segments.active.log.size:
-            guarded(self._state, lambda: roll(self._state, self._offsets.log_end_offset))
+            guarded(self._state, "roll", lambda: roll(self._state, self._offsets.log_end_offset))
 
     # --- end of life ---
 
@@ -392,7 +396,7 @@ class PartitionLog:
             return
         self._state.is_closed = True
         try:
-            guarded(self._state, self._close)
+            guarded(self._state, "close", self._close)
         finally:
             self._release_files()
 
@@ -419,7 +423,7 @@ class PartitionLog:
         """Remove the files of the log and its directory if nothing foreign is in it. Readers with pins go on."""
         self._state.is_closed = True
         self._release_files()
-        guarded(self._state, lambda: remove_log_files(self._state.fs, self._state.path))
+        guarded(self._state, "remove", lambda: remove_log_files(self._state.fs, self._state.path))
 
     def move_to_directory(self, path: str) -> None:
         """Follow a rename of the directory; open files stay open."""

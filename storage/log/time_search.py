@@ -92,7 +92,7 @@ class TimeSearch:
         except FileNotFoundError as error:
             raise LogClosed(f"{self._path}: {error}") from error
         except OSError as error:
-            raise StorageFailure(f"{self._path}: {error}", self._path) from error
+            raise StorageFailure(f"cannot search by time in {self._path}: {error}", self._path) from error
         except (BodyTooLarge, DecompressedTooLarge) as error:
             raise InvalidRecord(str(error)) from error
         except (CorruptBatch, InvalidBatch) as error:

@@ -28,6 +28,7 @@ SEGMENT_SUFFIXES = (LOG_SUFFIX, *INDEX_SUFFIXES)
 META_PROPERTIES = "meta.properties"
 QUORUM_STATE = "quorum-state"
 LOCK_FILE = ".lock"
+WRITE_PROBE = ".write-probe"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"

@@ -250,6 +250,14 @@ class CrashFS:
         self.ensure_alive()
         return self._real.lock(path)
 
+    def open_dir(self, path: str):
+        self.ensure_alive()
+        return self._real.open_dir(path)
+
+    def space(self, path: str):
+        self.ensure_alive()
+        return self._real.space(path)
+
     def canonical(self, path: str) -> str:
         return self._real.canonical(path)
 
