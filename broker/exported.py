@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
 from broker.background.compaction import Cleaner
+from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.lifecycle import Lifecycle
@@ -16,6 +17,8 @@ from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from storage.dirs.loading import DirLoading
+from storage.dirs.manager import LogManager
+from storage.env.fs import Space
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import Reason
 from storage.stats import StorageStats
@@ -32,6 +35,8 @@ class Watched(NamedTuple):
     disk_work: DiskWork
     storage: StorageStats
     cleaner: Cleaner
+    logs: LogManager
+    dir_watch: DirWatch
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -77,7 +82,24 @@ def broker_sources(
     yield Source(catalog.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
     yield Source(catalog.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
     yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+    yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
+
+
+def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
+    def per_online(value: Callable[[Sequence[PartitionLog]], int]) -> Iterable[Sample]:
+        return (((log_dir.path,), value(logs.logs_in(log_dir))) for log_dir in logs.online_dirs())
+
+    yield single(catalog.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
+    yield Source(catalog.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
+    yield Source(catalog.DIR_LOGS, lambda: per_online(len))
+    yield Source(catalog.DIR_SIZE, lambda: per_online(lambda found: sum(log.size_bytes for log in found)))
+    yield Source(catalog.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
+    yield Source(catalog.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))
+
+
+def _per_space(watch: DirWatch, value: Callable[[Space], int]) -> Iterable[Sample]:
+    return (((log_dir.path,), value(space)) for log_dir, space in watch.spaces.items())
 
 
 def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
@@ -25,7 +25,8 @@ from broker.api.table import join
 from broker.background.checkpoints import Checkpoints
 from broker.background.cleaner_child import CleanerChild
 from broker.background.compaction import Cleaner
-from broker.background.dir_failures import DirFailures
+from broker.background.dir_reports import DirReports
+from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
@@ -128,10 +129,9 @@ class Broker:
             self._log_config.recovery_threads_per_data_dir,
             self._clock.monotonic_ns,
         )
-        self._dir_failures = DirFailures(
+        self._dir_reports = DirReports(
             self._logs,
             lambda log_dir: log_dir is self._metadata_dir,
-            self._record_offline,
             self._give_up,
             self._log_config.dir_failure_timeout_ms,
         )
@@ -141,9 +141,10 @@ class Broker:
             self._config.node_id,
             self._live.log_config,
             self._clock.now_ms,
-            self._dir_failures.on_lost,
+            self._dir_reports.on_lost,
             self._disk_work,
         )
+        self._dir_watch = DirWatch(self._logs, self._partitions, self._dir_reports, self._pools)
         self._checkpoints = Checkpoints(
             self._logs, self._partitions, self._disk_work.flushes, self._pools, self._clock, self._log_config
         )
@@ -333,6 +334,7 @@ class Broker:
             self._on_metadata_disk,
             TaskOwner("controller", self._on_lost_metadata),
         )
+        self._dir_reports.join(self._partitions, self._controller)
         self._controller.load()
         self._apply_broker_configs(self._resolver_now())
         self._metadata_dir.note_loaded(METADATA_LOG)
@@ -342,7 +344,7 @@ class Broker:
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._follow_broker_configs)
         self._controller.subscribe(self._cleaner.publish)
-        self._controller.subscribe(self._report_directories)
+        self._controller.subscribe(self._dir_reports.publish)
         self._controller.subscribe(self._follow_groups)
         await self._controller.start(
             registration_of(
@@ -355,7 +357,7 @@ class Broker:
         )
 
     async def _stop_tasks(self) -> None:
-        await self._dir_failures.close()
+        await self._dir_reports.close()
         await self._tasks.close()
 
     async def _close_metadata(self) -> None:
@@ -387,6 +389,7 @@ class Broker:
             self._coordinator.close()
 
     async def _start_background(self) -> None:
+        self._dir_watch.start(self._scheduler, self._metadata_dir)
         self._checkpoints.start(self._scheduler)
         self._retention.start(self._scheduler)
         if cleaner_config(self._resolver).enable:
@@ -438,15 +441,6 @@ class Broker:
         if create is not None:
             await self._on_metadata_disk(create)
 
-    def _report_directories(self, delta: Delta, image: ClusterImage) -> None:
-        """Tell the metadata where new replicas landed."""
-        landed = self._partitions.landed(delta)
-        if landed:
-            self._tasks.spawn("report-directories", self._controller.assign_directories(landed))
-
-    async def _record_offline(self, offline: Collection[bytes]) -> None:
-        await self._controller.directories_offline(offline, self._partitions.whereabouts(self._image()))
-
     def _resolver_now(self) -> Resolver:
         """Give the configuration in force, with what was changed while the broker runs."""
         return self._live.resolver(self._image())
@@ -481,6 +475,8 @@ class Broker:
                 self._disk_work,
                 self._storage_stats,
                 self._cleaner,
+                self._logs,
+                self._dir_watch,
             ),
             lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
             lambda: self._retention.last_run_seconds,

@@ -57,6 +57,31 @@ LEADERS = Metric("kafka_server_replicamanager_leadercount", Kind.GAUGE, "Partiti
 OFFLINE_REPLICAS = Metric(
     "kafka_server_replicamanager_offlinereplicacount", Kind.GAUGE, "Partitions whose log directory has failed"
 )
+OFFLINE_DIRS = Metric(
+    "kafka_log_logmanager_offlinelogdirectorycount", Kind.GAUGE, "Directories of log.dirs that are offline"
+)
+DIR_OFFLINE = Metric(
+    "kafka_log_logmanager_logdirectoryoffline",
+    Kind.GAUGE,
+    "1 for a directory of log.dirs that is offline, else 0",
+    ("logDirectory",),
+)
+DIR_LOGS = Metric("odradek_log_dir_logs", Kind.GAUGE, "Logs in a directory, copies of moves included", ("dir",))
+DIR_SIZE = Metric(
+    "odradek_log_dir_size_bytes",
+    Kind.GAUGE,
+    "Bytes of the segments of all logs in a directory, copies of moves included",
+    ("dir",),
+)
+DIR_TOTAL = Metric(
+    "odradek_log_dir_total_bytes", Kind.GAUGE, "Size of the file system of a directory, looked at every 2 s", ("dir",)
+)
+DIR_USABLE = Metric(
+    "odradek_log_dir_usable_bytes",
+    Kind.GAUGE,
+    "Room for the broker on the file system of a directory, looked at every 2 s",
+    ("dir",),
+)
 FETCH_SESSIONS = Metric(
     "kafka_server_fetchsessioncache_numincrementalfetchsessions", Kind.GAUGE, "Incremental fetch sessions"
 )

@@ -282,6 +282,10 @@ class LogManager:
             return log
         raise StorageFailure(f"no log directory can take {tp}")
 
+    def logs_in(self, log_dir: LogDir) -> list[PartitionLog]:
+        """Return the logs that lie in a directory, current and future ones. Any thread."""
+        return self._inventory.all_in(log_dir)
+
     def dir_of(self, tp: TopicPartition) -> LogDir | None:
         """Return the directory that holds the current log of a partition."""
         return self._inventory.dir_of.get(tp)

@@ -242,7 +242,7 @@ class LogCopy:
         step.high_watermark, step.log_start_offset = log.offsets.high_watermark, log.offsets.log_start_offset
         step.is_flushed = is_flushed
         if not starts_anew and end == state.offsets.log_end_offset:
-            guarded(log, lambda: self._plan_append(step, end, max_bytes))
+            guarded(log, "plan a copy of", lambda: self._plan_append(step, end, max_bytes))
         return step
 
     def _take_cut(self) -> int | None:

@@ -22,6 +22,8 @@ from broker.metrics.docs import exported_name
 from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
 from broker.runtime.pools import Pools
 from protocol.records.builder import build_batch
+from storage.env.fs import Space
+from storage.errors import StorageFailure
 from tests.harness.cleaning import CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted
 
@@ -48,6 +50,8 @@ class Rig:
             hosted.disk,
             hosted.logs.stats,
             self.cleaner,
+            hosted.logs,
+            cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
         )
         sources = broker_sources(watched, lambda: self.groups, lambda: 0.25)
         self.registry = CollectorRegistry()
@@ -134,6 +138,21 @@ def test_partitions_are_summed_by_topic_and_shown_by_log(rig: Rig) -> None:
     assert rig.value("kafka_log_log_logstartoffset", topic="t", partition="0") == 1
     assert rig.value("kafka_log_log_logendoffset", topic="t", partition="0") == 2
     assert rig.value("kafka_log_log_numlogsegments", topic="t", partition="0") == 1
+
+
+def test_directories_show_their_logs_their_room_and_whether_they_are_offline(rig: Rig) -> None:
+    logs, path = rig.hosted.logs, rig.hosted.logs.dirs[0].path
+    assert rig.value("odradek_log_dir_logs", dir=path) == 2
+    assert rig.value("odradek_log_dir_size_bytes", dir=path) == sum(log.size_bytes for log in logs.logs.values())
+    assert rig.value("odradek_log_dir_total_bytes", dir=path) == 900
+    assert rig.value("odradek_log_dir_usable_bytes", dir=path) == 400
+    assert rig.value("kafka_log_logmanager_offlinelogdirectorycount") == 0
+    assert rig.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=path) == 0
+    rig.hosted.manager.fail_dir_of(StorageFailure("I/O error", path))
+    assert rig.value("kafka_log_logmanager_offlinelogdirectorycount") == 1
+    assert rig.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=path) == 1
+    assert rig.value("kafka_server_replicamanager_offlinereplicacount") == 2
+    assert rig.value("odradek_log_dir_size_bytes", dir=path) is None, "nobody knows"
 
 
 def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
