@@ -70,10 +70,10 @@ class LogDir:
         """Put the directory offline, with the partitions that are served from there; the first reason is kept."""
         if self.failure is None:
             self.failure = failure
-            where = failure.path if failure.path is not None and failure.path not in str(failure) else "-"
-            logger.error(
-                "log directory offline dir=%s partitions=%d reason=%s path=%s", self.path, partitions, failure, where
-            )
+            reason = str(failure)
+            if failure.path is not None and failure.path not in reason:
+                reason += f" ({failure.path})"
+            logger.error("log directory offline dir=%s partitions=%d reason=%s", self.path, partitions, reason)
 
     # --- opening ---
 
