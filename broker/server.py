@@ -34,12 +34,13 @@ from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics
 from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step, nothing
+from broker.live_settings import LiveSettings
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_not_lost
 from broker.metadata.errors import MetadataError
-from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta, full_delta
+from broker.metadata.image import ClusterImage, Delta, full_delta
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.opening import METADATA_LOG, open_cluster_log, path_in, snapshot_rules, take_metadata_dir
 from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
@@ -58,7 +59,6 @@ from broker.version import VERSION
 from config.build import (
     broker_config,
     cleaner_config,
-    connection_limits,
     group_config,
     log_manager_config,
     network_config,
@@ -176,6 +176,7 @@ class Broker:
             PageLoader(self._pools, self._tasks, read_ahead_bytes, self._partitions.fail_dir_of),
             first_reserved_fd=first_reserved(descriptors),
         )
+        self._settings = LiveSettings(self._live, self._logs, self._recovery, self._listeners)
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
@@ -327,7 +328,7 @@ class Broker:
         )
         self._controller = Controller(
             log,
-            TopicRules(self._config, self._groups, self._live.resolver),
+            TopicRules(self._config, self._groups, self._live.resolver, self._settings.takes_replicas),
             snapshot_rules(self._config),
             self._clock,
             self._rng,
@@ -336,13 +337,13 @@ class Broker:
         )
         self._dir_reports.join(self._partitions, self._controller)
         self._controller.load()
-        self._apply_broker_configs(self._resolver_now())
+        self._settings.apply(self._image())
         self._metadata_dir.note_loaded(METADATA_LOG)
 
     async def _start_controller(self) -> None:
         ensure_not_lost(self._fs, path_in(self._metadata_dir), self._image(), has_logs=bool(self._logs.logs))
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
-        self._controller.subscribe(self._follow_broker_configs)
+        self._controller.subscribe(self._settings.publish)
         self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._dir_reports.publish)
         self._controller.subscribe(self._follow_groups)
@@ -413,6 +414,7 @@ class Broker:
             self._coordinator,
             self._sessions,
             self._checkpoints.save_log_starts,
+            self._logs,
             self._image,
         )
         self._fetch = fetch_family(rooms)
@@ -444,16 +446,6 @@ class Broker:
     def _resolver_now(self) -> Resolver:
         """Give the configuration in force, with what was changed while the broker runs."""
         return self._live.resolver(self._image())
-
-    def _follow_broker_configs(self, delta: Delta, image: ClusterImage) -> None:
-        """Hand dynamic settings to the rooms that keep a copy; logs are told by the partitions."""
-        if any(kind == BROKER_RESOURCE for kind, _ in delta.changed_configs):
-            self._apply_broker_configs(self._live.resolver(image))
-
-    def _apply_broker_configs(self, resolver: Resolver) -> None:
-        self._listeners.limit(connection_limits(resolver))
-        self._logs.set_producer_id_expiration_ms(resolver.get("producer.id.expiration.ms"))
-        self._recovery.thread_count = log_manager_config(resolver).recovery_threads_per_data_dir
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)

@@ -170,11 +170,6 @@ def cordoned_log_dirs(resolver: Resolver) -> frozenset[str]:
     return frozenset(map(os.path.abspath, _log_dir_entries(resolver) if ALL_LOG_DIRS in entries else entries))
 
 
-def is_fully_cordoned(resolver: Resolver) -> bool:
-    """Tell whether no log directory is left that takes new replicas."""
-    return cordoned_log_dirs(resolver).issuperset(map(os.path.abspath, _log_dir_entries(resolver)))
-
-
 def _log_dir_entries(resolver: Resolver) -> tuple[str, ...]:
     entries: tuple[str, ...] = resolver.get(log_dirs_key(resolver))
     return entries

@@ -57,7 +57,6 @@ WITHOUT_EFFECT_YET = {
             "alter.log.dirs.replication.quota.window.num",
             "alter.log.dirs.replication.quota.window.size.seconds",
             "controlled.shutdown.enable",
-            "cordoned.log.dirs",
             "inter.broker.listener.name",
             "max.connection.creation.rate",
             "num.replica.alter.log.dirs.threads",

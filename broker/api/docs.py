@@ -16,9 +16,11 @@ from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.log_dirs import LogDirsApi
 from broker.api.offsets import OffsetsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
+from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family, join
 from broker.api.topics import TopicsApi
@@ -34,6 +36,8 @@ FAMILIES: tuple[type[Family], ...] = (
     TopicsApi,
     ConfigsApi,
     AlterConfigsApi,
+    ReassignmentsApi,
+    LogDirsApi,
     ProducersApi,
     GroupFindApi,
     GroupClassicApi,

@@ -47,6 +47,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     metadata.InvalidPartitions: ErrorCode.INVALID_PARTITIONS,
     metadata.InvalidReplicationFactor: ErrorCode.INVALID_REPLICATION_FACTOR,
     metadata.InvalidReplicaAssignment: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    metadata.NoReassignmentInProgress: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     metadata.InvalidConfiguration: ErrorCode.INVALID_CONFIG,
     metadata.PolicyViolation: ErrorCode.POLICY_VIOLATION,
     metadata.TopicDeletionDisabled: ErrorCode.TOPIC_DELETION_DISABLED,

@@ -16,9 +16,11 @@ from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.leaders import Leaders
+from broker.api.log_dirs import LogDirsApi
 from broker.api.offsets import OffsetsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
+from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family
 from broker.api.topics import TopicsApi
@@ -33,6 +35,7 @@ from broker.runtime.pools import Pools
 from config.dynamic import describe_topic
 from config.views import BrokerConfig
 from protocol.api_keys import ApiKey
+from storage.dirs.manager import LogManager
 
 
 class Rooms(NamedTuple):
@@ -46,6 +49,7 @@ class Rooms(NamedTuple):
     coordinator: GroupCoordinator
     sessions: FetchSessions
     save_log_starts: Callable[[], Awaitable[None]]
+    logs: LogManager
     image: Callable[[], ClusterImage]
     """The cluster as it is now."""
 
@@ -69,6 +73,8 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         TopicsApi(controller, lambda overrides: describe_topic(rooms.live.resolver(image()), overrides)),
         ConfigsApi(image, rooms.live.resolver, node_id),
         AlterConfigsApi(controller, node_id),
+        ReassignmentsApi(controller, image),
+        LogDirsApi(rooms.logs, rooms.pools.io),
         ProducersApi(controller),
         GroupFindApi(coordinator, node_id),
         GroupClassicApi(coordinator),

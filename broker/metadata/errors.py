@@ -42,6 +42,10 @@ class InvalidReplicaAssignment(MetadataError):
     """A manual assignment that cannot be carried out (INVALID_REPLICA_ASSIGNMENT)."""
 
 
+class NoReassignmentInProgress(MetadataError):
+    """There is no reassignment to cancel (NO_REASSIGNMENT_IN_PROGRESS)."""
+
+
 class InvalidConfiguration(MetadataError):
     """A config that does not exist, has a bad value, or cannot take the operation asked for (INVALID_CONFIG)."""
 

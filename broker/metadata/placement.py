@@ -7,7 +7,7 @@ several the directory stays unassigned until the broker's log manager has chosen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from broker.metadata.errors import InvalidReplicaAssignment, InvalidReplicationFactor
 from broker.metadata.image import BrokerImage, PartitionImage
@@ -16,20 +16,24 @@ from protocol.uuids import ZERO_UUID
 UNASSIGNED_DIR = ZERO_UUID
 
 
-def place_replicas(brokers: Mapping[int, BrokerImage], partitions: int, replication_factor: int) -> list[list[int]]:
-    """Return the replicas of each new partition, the leader first. Raises InvalidReplicationFactor."""
-    usable = [broker.broker_id for _, broker in sorted(brokers.items()) if not broker.fenced]
-    if replication_factor > len(brokers):
+def place_replicas(
+    brokers: Mapping[int, BrokerImage], partitions: int, replication_factor: int, full: Container[int] = ()
+) -> list[list[int]]:
+    """Return the replicas of each new partition, the leader first; `full` brokers get none.
+
+    Raises InvalidReplicationFactor.
+    """
+    usable = [broker.broker_id for _, broker in sorted(brokers.items()) if broker.broker_id not in full]
+    alive = [broker_id for broker_id in usable if not brokers[broker_id].fenced]
+    if not alive:
+        raise InvalidReplicationFactor("All brokers are currently fenced, or have all their log directories cordoned.")
+    if replication_factor > len(usable):
         raise InvalidReplicationFactor(
-            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-            f"{replication_factor} cannot be reached because only {len(brokers)} broker(s) are registered."
-        )
-    if not usable:
-        raise InvalidReplicationFactor(
-            f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced."
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(usable)} "
+            "broker(s) are registered or some brokers have all their log directories cordoned."
         )
     return [
-        [usable[(first + step) % len(usable)] for step in range(min(replication_factor, len(usable)))]
+        [alive[(first + step) % len(alive)] for step in range(min(replication_factor, len(alive)))]
         for first in range(partitions)
     ]
 

@@ -52,7 +52,7 @@ VERSIONS: dict[ApiKey, Versions] = {
     ApiKey.DESCRIBE_CONFIGS: Versions(1, 4, 4),
     ApiKey.ALTER_CONFIGS: Versions(0, 2, 2),
     ApiKey.ALTER_REPLICA_LOG_DIRS: Versions(1, 2, 2),
-    ApiKey.DESCRIBE_LOG_DIRS: Versions(1, 4, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: Versions(1, 5, 2),
     ApiKey.SASL_AUTHENTICATE: Versions(0, 2, 2),
     ApiKey.CREATE_PARTITIONS: Versions(0, 3, 2),
     ApiKey.CREATE_DELEGATION_TOKEN: Versions(1, 3, 2),

@@ -1,8 +1,9 @@
-"""DescribeLogDirs (key 35), versions 1 to 4, flexible since 2.
+"""DescribeLogDirs (key 35), versions 1 to 5, flexible since 2.
 
 - v2: flexible.
 - v3: response adds error_code.
 - v4: response adds total_bytes, usable_bytes.
+- v5: response adds is_cordoned.
 """
 
 from typing import ClassVar
@@ -26,7 +27,7 @@ class DescribeLogDirsRequest:
 
     API_KEY: ClassVar[ApiKey] = ApiKey.DESCRIBE_LOG_DIRS
     MIN_VERSION: ClassVar[int] = 1
-    MAX_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
     FLEXIBLE_SINCE: ClassVar[int] = 2
 
     topics: list[DescribableLogDirTopic] | None = field(array(DescribableLogDirTopic), nullable=True)
@@ -59,6 +60,7 @@ class DescribeLogDirsResult:
     topics: list[DescribeLogDirsTopic] = field(array(DescribeLogDirsTopic))
     total_bytes: int = field(INT64, since=4, default=-1)
     usable_bytes: int = field(INT64, since=4, default=-1)
+    is_cordoned: bool = field(BOOL, since=5)
 
 
 @message
@@ -67,7 +69,7 @@ class DescribeLogDirsResponse:
 
     API_KEY: ClassVar[ApiKey] = ApiKey.DESCRIBE_LOG_DIRS
     MIN_VERSION: ClassVar[int] = 1
-    MAX_VERSION: ClassVar[int] = 4
+    MAX_VERSION: ClassVar[int] = 5
     FLEXIBLE_SINCE: ClassVar[int] = 2
 
     throttle_time_ms: int = field(INT32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
@@ -54,8 +54,13 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage) ->
     )
 
 
-def plan_create_partitions(image: ClusterImage, topics: Sequence[NewPartitions]) -> Plan[list[CreatePartitionsResult]]:
-    """Plan an extension. One result a topic, in request order; a name that stands twice yields one, refused."""
+def plan_create_partitions(
+    image: ClusterImage, topics: Sequence[NewPartitions], full_brokers: Container[int] = ()
+) -> Plan[list[CreatePartitionsResult]]:
+    """Plan an extension. One result a topic, in request order; a name that stands twice yields one, refused.
+
+    `full_brokers` get new partitions only where the client chose them.
+    """
     counts = Counter(topic.name for topic in topics)
     records: list[object] = []
     results: list[CreatePartitionsResult] = []
@@ -63,7 +68,7 @@ def plan_create_partitions(image: ClusterImage, topics: Sequence[NewPartitions])
         try:
             if counts[name] > 1:
                 raise InvalidRequest("Duplicate topic name.")
-            added = _added_partitions(image, request)
+            added = _added_partitions(image, request, full_brokers)
             if len(records) + len(added) > MAX_RECORDS_PER_COMMAND:
                 raise PolicyViolation("Excessively large number of partitions per request.")
         except MetadataError as refusal:
@@ -76,7 +81,9 @@ def plan_create_partitions(image: ClusterImage, topics: Sequence[NewPartitions])
     return Plan(records, results)
 
 
-def _added_partitions(image: ClusterImage, request: NewPartitions) -> list[PartitionImage]:
+def _added_partitions(
+    image: ClusterImage, request: NewPartitions, full_brokers: Container[int]
+) -> list[PartitionImage]:
     topic = image.topics_by_name.get(request.name)
     if topic is None:
         raise UnknownTopicOrPartition("This server does not host this topic-partition.")
@@ -93,7 +100,7 @@ def _added_partitions(image: ClusterImage, request: NewPartitions) -> list[Parti
         raise PolicyViolation("Excessively large number of partitions per request.")
     size = len(topic.partitions[0].replicas)
     if request.assignments is None:
-        placed: Sequence[Sequence[int]] = place_replicas(image.brokers, additional, size)
+        placed: Sequence[Sequence[int]] = place_replicas(image.brokers, additional, size, full_brokers)
     else:
         placed = request.assignments
         if len(placed) != additional:

@@ -38,6 +38,7 @@ from broker.metadata.controller.partitions import (
 )
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
 from broker.metadata.controller.producer_ids import ProducerIdBlock, plan_allocate_block
+from broker.metadata.controller.reassignments import Reassignment, plan_reassignments
 from broker.metadata.controller.topics import (
     CreateTopicResult,
     DeleteTopicResult,
@@ -48,7 +49,7 @@ from broker.metadata.controller.topics import (
     plan_create_topics,
     plan_delete_topics,
 )
-from broker.metadata.errors import ControllerClosed, TopicDeletionDisabled
+from broker.metadata.errors import ControllerClosed, MetadataError, TopicDeletionDisabled
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.log import ClusterLog
 from broker.metadata.publishers import Preparer, Publisher, Publishers
@@ -211,8 +212,15 @@ class Controller:
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> list[CreatePartitionsResult]:
         """Extend topics; one result a name, in request order."""
-        plan = plan_create_partitions(self._pending_image, topics)
+        image = self._pending_image
+        plan = plan_create_partitions(image, topics, self._rules.full_brokers(image))
         return await self._execute(Plan([], plan.result) if validate_only else plan)
+
+    async def reassign(self, targets: Sequence[Reassignment], *, may_change_factor: bool) -> list[MetadataError | None]:
+        """Change the replicas of partitions; one result an entry, in request order. Done when this returns."""
+        return await self._execute(
+            plan_reassignments(self._pending_image, targets, may_change_factor=may_change_factor)
+        )
 
     async def alter_configs(
         self, entries: Sequence[ResourceChange], *, validate_only: bool = False

@@ -105,6 +105,12 @@ class TopicRules(NamedTuple):
     groups: GroupConfig
     resolver: Callable[[ClusterImage], Resolver]
     """The configuration that topics inherit from, as it is under an image."""
+    takes_replicas: Callable[[ClusterImage], bool] = lambda image: True
+    """Whether this broker has a log directory that is not cordoned, as it is under an image."""
+
+    def full_brokers(self, image: ClusterImage) -> frozenset[int]:
+        """Return the brokers that automatic placement leaves out."""
+        return frozenset() if self.takes_replicas(image) else frozenset({self.broker.node_id})
 
 
 def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
@@ -205,7 +211,11 @@ def _new_partitions(image: ClusterImage, topic: NewTopic, rules: TopicRules) -> 
     if factor == DEFAULT:
         factor = rules.broker.default_replication_factor
     partitions = []
-    for replicas in place_replicas(image.brokers, count, factor):
+    try:
+        placed = place_replicas(image.brokers, count, factor, rules.full_brokers(image))
+    except InvalidReplicationFactor as refusal:
+        raise InvalidReplicationFactor(f"Unable to replicate the partition {factor} time(s): {refusal}") from refusal
+    for replicas in placed:
         partition = new_partition(image.brokers, replicas)
         assert partition is not None, "placement uses live brokers only"
         partitions.append(partition)

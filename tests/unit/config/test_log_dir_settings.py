@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from config.broker_changes import checked_broker_configs, usable_layer
-from config.build import cordoned_log_dirs, is_fully_cordoned, move_config
+from config.build import cordoned_log_dirs, move_config
 from config.dynamic import describe_broker
 from config.errors import InvalidConfig
 from config.load import load
@@ -126,16 +126,13 @@ def test_what_cannot_be_cordoned_is_refused_at_start(text, message):
 def test_entries_of_log_dirs_or_a_star_are_cordoned(text, stored, cordoned):
     values = checked_broker_configs({CORDONED: text}, resolver(), is_default=False)
     assert values == {CORDONED: stored}
-    now = resolver({}, values)
-    assert cordoned_log_dirs(now) == cordoned
-    assert is_fully_cordoned(now) is (len(cordoned) == 2)
+    assert cordoned_log_dirs(resolver({}, values)) == cordoned
 
 
 def test_entries_are_compared_as_written_and_cordon_the_directory_they_mean():
-    now = resolver({"log.dirs": "/x/../d1,/d2/", CORDONED: "/d2/"})
-    assert cordoned_log_dirs(now) == {"/d2"}
-    assert not is_fully_cordoned(now)
-    assert is_fully_cordoned(resolver({"log.dirs": "/x/../d1,/d2/", CORDONED: "/x/../d1,/d2/"}))
+    dirs = {"log.dirs": "/x/../d1,/d2/"}
+    assert cordoned_log_dirs(load(None, {}, [f"log.dirs={dirs['log.dirs']}", f"{CORDONED}=/d2/"]).resolver) == {"/d2"}
+    assert cordoned_log_dirs(resolver({**dirs, CORDONED: "*"})) == {"/d1", "/d2"}
 
 
 def test_log_dir_is_looked_at_where_there_is_no_log_dirs():
@@ -158,7 +155,6 @@ def test_a_stored_value_of_an_earlier_log_dirs_hinders_no_other_change(caplog):
     with caplog.at_level(logging.WARNING):
         assert usable_layer(stale, is_default=False) == stale
     now = resolver({}, stale)
-    assert not is_fully_cordoned(now)
     assert checked_broker_configs({**stale, "background.threads": "11"}, now, is_default=False)
     with pytest.raises(InvalidConfig, match="Missing entries : /gone, /too"):
         checked_broker_configs({CORDONED: "/gone,/too"}, now, is_default=False)

@@ -306,3 +306,38 @@ def test_a_registration_carries_the_supported_features() -> None:
     assert FeatureRange("metadata.version", 7, 29) in [
         FeatureRange(f.name, f.min_supported_version, f.max_supported_version) for f in record.features
     ]
+
+
+CORDONED = RULES._replace(takes_replicas=lambda image: False)
+NO_ROOM = "All brokers are currently fenced, or have all their log directories cordoned."
+
+
+@pytest.mark.parametrize("factor", [-1, 1, 2])
+def test_a_broker_without_room_is_left_out_of_new_topics(factor: int) -> None:
+    [result] = plan_create_topics(image_with(), [NewTopic("t", 1, factor)], CORDONED, ids()).result
+    assert isinstance(result.error, InvalidReplicationFactor)
+    assert str(result.error) == f"Unable to replicate the partition {abs(factor)} time(s): {NO_ROOM}"
+
+
+def test_a_broker_without_room_takes_what_a_client_assigns_to_it() -> None:
+    assigned = NewTopic("t", assignments=((0, (1,)),))
+    [result] = plan_create_topics(image_with(), [assigned], CORDONED, ids()).result
+    assert result.error is None
+
+
+def test_a_broker_without_room_is_left_out_of_new_partitions_but_those_a_client_assigns_to_it() -> None:
+    image = image_with(NewTopic("t", 1, 1), NewTopic("u", 1, 1))
+    wanted = [NewPartitions("t", 2), NewPartitions("u", 2, ((1,),))]
+    refused, accepted = plan_create_partitions(image, wanted, CORDONED.full_brokers(image)).result
+    assert isinstance(refused.error, InvalidReplicationFactor)
+    assert str(refused.error) == NO_ROOM
+    assert accepted.error is None
+
+
+def test_a_factor_above_the_number_of_brokers_cannot_be_reached() -> None:
+    error = refusal(NewTopic("t", 1, 2))
+    assert isinstance(error, InvalidReplicationFactor)
+    assert str(error) == (
+        "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because "
+        "only 1 broker(s) are registered or some brokers have all their log directories cordoned."
+    )
