@@ -7,6 +7,8 @@ A failed sync is final: the kernel may have dropped the dirty pages, so the dire
 
 from __future__ import annotations
 
+import os.path
+
 from config.views import LONG_MAX, LogConfig
 from storage.env.fs import File, FileSystem
 from storage.errors import StorageFailure
@@ -40,14 +42,14 @@ class FlushPlan:
     over a thousand of them holds no thousand descriptors; one that was removed meanwhile needs no sync.
     """
 
-    __slots__ = ("_directory", "_files", "_fs", "_sealed", "covered", "target_offset")
+    __slots__ = ("_directories", "_files", "_fs", "_sealed", "covered", "target_offset")
 
     def __init__(
         self,
         fs: FileSystem,
         files: list[File],
         sealed: list[str],
-        directory: str | None,
+        directories: tuple[str, ...],
         target_offset: int,
         covered: list[tuple[Segment, int]],
     ) -> None:
@@ -56,7 +58,7 @@ class FlushPlan:
         self._fs = fs
         self._files = files
         self._sealed = sealed
-        self._directory = directory
+        self._directories = directories  # none where no name is new
         self.target_offset = target_offset
         self.covered = covered  # segments with the size of the `.log` that is synced
 
@@ -69,9 +71,8 @@ class FlushPlan:
             for file in self._files:
                 path = file.path
                 file.sync()
-            if self._directory is not None:
-                path = self._directory
-                self._fs.sync_dir(self._directory)
+            for path in self._directories:
+                self._fs.sync_dir(path)
         except OSError as error:
             raise StorageFailure(f"cannot flush: {error}", path) from error
 
@@ -88,7 +89,12 @@ class FlushPlan:
     @property
     def has_names(self) -> bool:
         """Tell whether the directory is synced too."""
-        return self._directory is not None
+        return bool(self._directories)
+
+    @property
+    def has_directory_name(self) -> bool:
+        """Tell whether the name of the directory itself is made durable, too."""
+        return len(self._directories) > 1
 
     @property
     def has_sealed(self) -> bool:
@@ -126,10 +132,18 @@ def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
     sealed = list(dict.fromkeys(sealed))
-    plan = FlushPlan(state.fs, files, sealed, state.path if state.has_new_names else None, target, covered)
+    plan = FlushPlan(state.fs, files, sealed, _new_names(state), target, covered)
     state.unsynced_files.clear()
-    state.has_new_names = False  # what is created from now on belongs to the next plan
+    # What is created from now on belongs to the next plan.
+    state.has_new_names = state.has_unsynced_directory = False
     return plan
+
+
+def _new_names(state: LogState) -> tuple[str, ...]:
+    """Return the directories to be synced: that of the log and, the first time, the one that holds its name."""
+    if not state.has_new_names:
+        return ()
+    return (state.path, os.path.dirname(state.path)) if state.has_unsynced_directory else (state.path,)
 
 
 def note_flushed(state: LogState, plan: FlushPlan) -> None:
@@ -146,6 +160,7 @@ def note_flush_failed(state: LogState, plan: FlushPlan) -> None:
     """Give a failed plan back; the recovery point stays where it is."""
     plan.release()
     state.has_new_names = state.has_new_names or plan.has_names
+    state.has_unsynced_directory = state.has_unsynced_directory or plan.has_directory_name
 
 
 def flush_now(state: LogState) -> None:

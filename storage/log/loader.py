@@ -105,7 +105,8 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
     recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9
     state.offsets = LogOffsets(log_start_offset, log_end_offset, recovery_point, parameters.high_watermark)
     if not parameters.is_clean and recovery_point <= max(state.segments.active.base_offset, log_end_offset - 1):
-        state.has_new_names = True  # given by whoever was killed: the next flush must not trust that they will last
+        # Given by whoever was killed: the next flush must not trust that they will last.
+        state.has_new_names = state.has_unsynced_directory = True
     state.producers.on_high_watermark(state.offsets.high_watermark)
     state.offsets.set_last_stable(state.producers.first_unstable_offset)
     for segment in state.segments:
@@ -117,6 +118,7 @@ def _list_or_create(state: LogState) -> list[DirEntry]:
         return state.fs.list_dir(state.path)
     except FileNotFoundError:
         state.fs.make_dirs(state.path)
+        state.has_unsynced_directory = True
         return []
 
 

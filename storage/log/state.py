@@ -38,6 +38,7 @@ class LogState:
         "epochs",
         "fs",
         "has_new_names",
+        "has_unsynced_directory",
         "is_closed",
         "last_flush_ms",
         "noted_future_base",
@@ -86,6 +87,9 @@ class LogState:
         self.open_files: OpenFiles | None = None  # set once the log is loaded; recovery keeps few files open itself
         self.is_closed = False  # set once, by PartitionLog when it is closed, deleted or given up
         self.has_new_names = False  # files were created or renamed since the directory was last synced
+        self.has_unsynced_directory = (
+            False  # the directory's own name may not be durable; written by the loader and flush
+        )
         self.unsynced_files: list[str] = []  # small files that the next flush must make durable
         self.last_flush_ms = clock.now_ms()  # written by flush
         self.cut_count = 0  # truncations, after which an offset may stand for another record

@@ -38,7 +38,7 @@ class Disk:
 
     def __init__(self, tmp_path: Path) -> None:
         self._tmp_path = tmp_path
-        (tmp_path / "disk" / "t-0").mkdir(parents=True)
+        (tmp_path / "disk").mkdir(parents=True)
         self.fs = CrashFS(str(tmp_path / "disk"))
         self.recovery_point = 0  # as the checkpoint has it
 
@@ -89,6 +89,23 @@ def find_all_by_time(log: PartitionLog) -> None:
     for offset in range(log.log_end_offset):
         found = log.offset_for_timestamp(NOW + offset, bound=log.log_end_offset)
         assert found is not None and found.offset == offset, (offset, found)
+
+
+def test_a_flushed_log_keeps_its_directory(disk):
+    log = disk.open()
+    put(log, 3)
+    disk.flush(log)
+    disk.after_power_failures(lambda one: _is_whole(one, 3))
+
+
+def test_a_flush_after_a_kill_makes_a_directory_last_that_was_never_flushed(disk):
+    log = disk.open()
+    put(log, 1)
+    log.fail()
+    log = disk.open()
+    put(log, 2)
+    disk.flush(log)
+    disk.after_power_failures(lambda one: _is_whole(one, 3))
 
 
 @pytest.mark.parametrize("is_flushed_again", [False, True])
@@ -209,8 +226,7 @@ def test_epochs_that_recovery_has_found_are_in_the_file_before_the_recovery_poin
     log = disk.open()
     put(log, 2)
     log.fail()
-    os.unlink(os.path.join(log.path, "leader-epoch-checkpoint"))
-    del disk.fs._now[os.path.join(log.path, "leader-epoch-checkpoint")]
+    disk.fs.lose(os.path.join(log.path, "leader-epoch-checkpoint"))
     log = disk.open()
     assert log.epoch_entries() == [(0, 0)]
     disk.flush(log)
@@ -225,8 +241,7 @@ def test_epochs_that_recovery_has_found_outlive_a_clean_stop_after_another_leade
     log = disk.open()
     put(log, 2)
     log.fail()
-    os.unlink(os.path.join(log.path, "leader-epoch-checkpoint"))
-    del disk.fs._now[os.path.join(log.path, "leader-epoch-checkpoint")]
+    disk.fs.lose(os.path.join(log.path, "leader-epoch-checkpoint"))
     log = disk.open()
     log.assign_epoch(1)  # at the log end, without a batch
     log.close()

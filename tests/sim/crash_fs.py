@@ -8,7 +8,9 @@ last one perhaps torn, or now and then any of them, as a kernel writes pages bac
 journal; for a directory a prefix of its unsynced creations, renames and removals.
 
 A name survives only as its directory's operations do, and content never runs ahead of the file's own writes; so a
-rename may be durable while the renamed file's bytes are not, which is the trap that write-sync-rename avoids.
+rename may be durable while the renamed file's bytes are not, which is the trap that write-sync-rename avoids. A renamed
+file may be found under both names; of a renamed directory that is never so: no journal tears it in two. A directory is
+lost as a whole with its name; those of log directories themselves (`root` and what lay in it) are there already.
 """
 
 from __future__ import annotations
@@ -37,12 +39,29 @@ class Inode:
     pending: list[tuple[str, int, bytes]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class NameChange:
-    """One change of a directory: name → inode, or None for a removal."""
+@dataclass
+class Folder:
+    """One directory: the names that are durable, those that hold now, and the changes in between.
 
-    name: str
-    inode: Inode | None
+    A change is a set of names with what they stand for afterwards, None for nothing; it is made whole or not at all.
+    """
+
+    durable: dict[str, Entry] = field(default_factory=dict)
+    now: dict[str, Entry] = field(default_factory=dict)
+    pending: list[dict[str, Entry | None]] = field(default_factory=list)
+
+    def change(self, *changes: dict[str, Entry | None]) -> None:
+        for one in changes:
+            apply_names(self.now, one)
+            self.pending.append(one)
+
+    def settle(self) -> None:
+        for one in self.pending:
+            apply_names(self.durable, one)
+        self.pending.clear()
+
+
+Entry = Inode | Folder
 
 
 class CrashFile:
@@ -125,18 +144,47 @@ class CrashFS:
         self.reservations: list[tuple[str, int]] = []
         self.calls = 0
         self.is_dead = False
-        self._now: dict[str, Inode] = {}
-        self._durable_names: dict[str, Inode] = {}
-        self._changes: dict[str, list[NameChange]] = {}
-        self._adopt()
+        self._root = Folder()
+        self._adopt(self._root, root)
 
-    def _adopt(self) -> None:
-        """Take what lies in the root as durable."""
-        for folder, _, names in os.walk(self.root):
-            for name in names:
-                path = os.path.join(folder, name)
-                inode = Inode(bytearray(self._real.read_file(path)))
-                self._now[path] = self._durable_names[path] = inode
+    def _adopt(self, folder: Folder, path: str) -> None:
+        """Take what lies in a directory as durable."""
+        for entry in self._real.list_dir(path) if self._real.is_dir(path) else ():
+            inside = os.path.join(path, entry.name)
+            if entry.is_dir:
+                found: Entry = Folder()
+                self._adopt(found, inside)
+            else:
+                found = Inode(bytearray(self._real.read_file(inside)))
+            folder.now[entry.name] = folder.durable[entry.name] = found
+
+    def _find(self, path: str) -> Entry | None:
+        found: Entry | None = self._root
+        for name in self._names(path):
+            found = found.now.get(name) if isinstance(found, Folder) else None
+        return found
+
+    def _names(self, path: str) -> list[str]:
+        relative = os.path.relpath(path, self.root)
+        assert not relative.startswith(os.pardir), path
+        return [] if relative == os.curdir else relative.split(os.sep)
+
+    def _folder(self, path: str) -> Folder:
+        folder = self._find(path)
+        if not isinstance(folder, Folder):
+            raise FileNotFoundError(2, "No such directory", path)
+        return folder
+
+    def _file(self, path: str) -> Inode:
+        inode = self._find(path)
+        if not isinstance(inode, Inode):
+            raise FileNotFoundError(2, "No such file", path)
+        return inode
+
+    def lose(self, path: str) -> None:
+        """Let a file be gone, as if somebody had removed it, without a call of the code under test."""
+        del self._folder(os.path.dirname(path)).now[os.path.basename(path)]
+        self._real.unlink(path)
 
     def ensure_alive(self) -> None:
         if self.is_dead:
@@ -152,27 +200,23 @@ class CrashFS:
         self.calls += 1
         note()
 
-    def _change(self, path: str, inode: Inode | None) -> None:
-        change = NameChange(path, inode)
-        self.step(lambda: self._changes.setdefault(os.path.dirname(path), []).append(change))
+    def _change(self, path: str, entry: Entry | None) -> None:
+        folder = self._folder(os.path.dirname(path))
+        self.step(lambda: folder.change({os.path.basename(path): entry}))
 
     # --- the protocol ---
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> CrashFile:
         self.ensure_alive()
-        if path not in self._now:
-            if not create:
-                raise FileNotFoundError(2, "No such file", path)
-            inode = Inode()
-            self._change(path, inode)
-            self._now[path] = inode
-        return CrashFile(self, self._real.open(path, create=create, writable=writable), self._now[path])
+        if create and self._find(path) is None:
+            self._change(path, Inode())
+        return CrashFile(self, self._real.open(path, create=create, writable=writable), self._file(path))
 
     def open_direct(self, path: str) -> CrashDirectFile | None:
         self.ensure_alive()
         if self.direct_block_bytes is None:
             return None
-        return CrashDirectFile(self, self._real.open(path), self._now[path], self.direct_block_bytes)
+        return CrashDirectFile(self, self._real.open(path), self._file(path), self.direct_block_bytes)
 
     def read_file(self, path: str) -> bytes:
         self.ensure_alive()
@@ -209,38 +253,42 @@ class CrashFS:
         self._real.set_mtime_ms(path, mtime_ms)
 
     def rename(self, source: str, target: str) -> None:
-        assert not self._real.is_dir(source), "renames of directories are not simulated"
         self.ensure_alive()
-        if source not in self._now:
+        moved = self._find(source)
+        if moved is None:
             raise FileNotFoundError(2, "No such file", source)
-        inode = self._now[source]
-        self.step(
-            lambda: self._changes.setdefault(os.path.dirname(source), []).extend(
-                (NameChange(target, inode), NameChange(source, None))
-            )
-        )
-        self._now[target] = self._now.pop(source)
+        folder = self._folder(os.path.dirname(source))
+        assert os.path.dirname(target) == os.path.dirname(source), "renames into other directories are not simulated"
+        new, old = os.path.basename(target), os.path.basename(source)
+        if isinstance(moved, Folder):
+            self.step(lambda: folder.change({new: moved, old: None}))
+        else:
+            self.step(lambda: folder.change({new: moved}, {old: None}))
         self._real.rename(source, target)
 
     def unlink(self, path: str) -> None:
         self.ensure_alive()
-        if path in self._now:
+        if self._find(path) is not None:
             self._change(path, None)
-            del self._now[path]
         self._real.unlink(path)
 
     def make_dirs(self, path: str) -> None:
         self.ensure_alive()
+        if self._find(path) is None:
+            self.make_dirs(os.path.dirname(path))
+            self._change(path, Folder())
         self._real.make_dirs(path)
 
     def remove_dir(self, path: str) -> None:
         self.ensure_alive()
         self._real.remove_dir(path)
+        if self._find(path) is not None:
+            self._change(path, None)
 
     def sync_dir(self, path: str) -> None:
+        folder = self._folder(path)
         self.step(lambda: None)
-        for change in self._changes.pop(path, []):
-            self._settle(change)
+        folder.settle()
 
     def drop_cached(self, path: str, position: int, size: int) -> None:
         self.ensure_alive()
@@ -263,31 +311,34 @@ class CrashFS:
 
     # --- the aftermath ---
 
-    def _settle(self, change: NameChange) -> None:
-        if change.inode is None:
-            self._durable_names.pop(change.name, None)
-        else:
-            self._durable_names[change.name] = change.inode
-
     def aftermath(self, target: str, seed: int) -> None:
         """Build in `target` what a restart after the crash finds; `seed` chooses what of the unsynced survives."""
-        chance = random.Random(seed)
-        names = dict(self._durable_names)
-        for changes in self._changes.values():
-            for change in changes[: chance.randint(0, len(changes))]:
-                if change.inode is None:
-                    names.pop(change.name, None)
-                else:
-                    names[change.name] = change.inode
-        contents: dict[int, bytes] = {}
         shutil.rmtree(target, ignore_errors=True)
-        for folder, _, _ in os.walk(self.root):
-            os.makedirs(os.path.join(target, os.path.relpath(folder, self.root)), exist_ok=True)
-        for path, inode in names.items():
-            if id(inode) not in contents:
-                contents[id(inode)] = survived(inode, chance)
-            with open(os.path.join(target, os.path.relpath(path, self.root)), "wb") as file:
-                file.write(contents[id(inode)])
+        self._rebuild(self._root, target, random.Random(seed), {})
+
+    def _rebuild(self, folder: Folder, target: str, chance: random.Random, contents: dict[int, bytes]) -> None:
+        os.makedirs(target)
+        names = dict(folder.durable)
+        for change in folder.pending[: chance.randint(0, len(folder.pending))]:
+            apply_names(names, change)
+        for name, entry in names.items():
+            path = os.path.join(target, name)
+            if isinstance(entry, Folder):
+                self._rebuild(entry, path, chance, contents)
+                continue
+            if id(entry) not in contents:
+                contents[id(entry)] = survived(entry, chance)
+            with open(path, "wb") as file:
+                file.write(contents[id(entry)])
+
+
+def apply_names(names: dict[str, Entry], change: dict[str, Entry | None]) -> None:
+    """Make a change of names."""
+    for name, entry in change.items():
+        if entry is None:
+            names.pop(name, None)
+        else:
+            names[name] = entry
 
 
 def apply_changes(content: bytearray, changes: list[tuple[str, int, bytes]]) -> None:
