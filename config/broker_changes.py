@@ -150,4 +150,4 @@ def _check_thread_count(name: str, before: int, after: int) -> None:
 
 
 def _set_of(names: Iterable[str]) -> str:
-    return f"Set({', '.join(names)})"
+    return f"[{', '.join(names)}]"

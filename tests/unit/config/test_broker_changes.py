@@ -23,15 +23,15 @@ def refusal_of(values, *, is_default=False, current=STATIC):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"log.retention.hours": "5"}, "Cannot update these configs dynamically: Set(log.retention.hours)"),
+        ({"log.retention.hours": "5"}, "Cannot update these configs dynamically: [log.retention.hours]"),
         (
             {"message.max.bytes": "1", "log.roll.hours": "1", "num.partitions": "1"},
-            "Cannot update these configs dynamically: Set(log.roll.hours, num.partitions)",
+            "Cannot update these configs dynamically: [log.roll.hours, num.partitions]",
         ),
         (
             {"ssl.keystore.password": "secret"},
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
-            "Set(ssl.keystore.password)",
+            "[ssl.keystore.password]",
         ),
         (
             {"log.retention.ms": "abc"},
@@ -80,7 +80,7 @@ def test_values_that_no_running_broker_takes(values, message):
 def test_keys_of_one_broker_are_no_default_of_all(name):
     text = "PLAINTEXT://:9092" if name == "listeners" else "x"
     assert refusal_of({name: text}, is_default=True) == (
-        f"Cannot update these configs at default cluster level, broker id must be specified: Set({name})"
+        f"Cannot update these configs at default cluster level, broker id must be specified: [{name}]"
     )
     assert checked_broker_configs({name: text}, STATIC, is_default=False) == {name: text}
 

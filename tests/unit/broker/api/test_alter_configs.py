@@ -67,7 +67,7 @@ async def test_single_values_change_and_each_resource_has_its_answer(
     assert answers(await ask(api, request, version)) == [
         (2, "t", 40, "Invalid value abc for configuration retention.ms: Not a number of type LONG"),
         (2, "u", 0, None),
-        (4, "1", 42, "Cannot update these configs dynamically: Set(log.retention.hours)"),
+        (4, "1", 42, "Cannot update these configs dynamically: [log.retention.hours]"),
         (2, "no", 3, "The topic 'no' does not exist."),
     ]
     assert controller.image.configs == {(TOPIC, "u"): {"retention.ms": "7", "cleanup.policy": "delete,compact"}}

@@ -164,7 +164,7 @@ def test_a_resource_that_stands_twice_is_refused_both_times() -> None:
         (
             change(BROKER, ("log.dirs", "/x", APPEND)),
             InvalidRequest,
-            "Cannot update these configs dynamically: Set(log.dirs)",
+            "Cannot update these configs dynamically: [log.dirs]",
         ),
         (change(BROKER, ("log.retention.ms", "x")), InvalidRequest, "Not a number of type LONG"),
         (change((BROKER_RESOURCE, "7")), InvalidRequest, "Unexpected broker id, expected 1, but received 7"),
