@@ -52,10 +52,12 @@ def described(client: RawClient, name: str, *keys: str, kind: int = TOPIC) -> di
     return {row.name: (row.value, row.config_source) for row in result.configs}
 
 
-def delete_records(client: RawClient, topic: str, offset: int, partition: int = 0) -> Struct:
+def delete_records(
+    client: RawClient, topic: str, offset: int, partition: int = 0, *, timeout_ms: int = 15000
+) -> Struct:
     """Ask for a log start; return the partition's part of the answer."""
     row = {"name": topic, "partitions": [{"partition_index": partition, "offset": offset}]}
-    [answer] = client.request("delete_records", 2, topics=[row], timeout_ms=15000).topics
+    [answer] = client.request("delete_records", 2, topics=[row], timeout_ms=timeout_ms).topics
     [result] = answer.partitions
     assert result.partition_index == partition
     return result

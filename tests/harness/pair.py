@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.harness import batches
 from tests.harness.batches import Batch
-from tests.harness.broker import BrokerProcess, KafkaProcess
+from tests.harness.broker import BrokerProcess, KafkaProcess, broker_class
+from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.raw import RawClient
 from tests.harness.stored import segment_paths
+from tests.harness.wire import Struct
 
 # Both look for work all the time; topics that shall not be touched say so.
 PROPERTIES = {
@@ -30,10 +32,17 @@ _T = TypeVar("_T")
 class Pair:
     """The two running brokers."""
 
-    def __init__(self, directory: Path):
-        self.ours = BrokerProcess(directory / "ours", PROPERTIES)
-        self.kafka = KafkaProcess(directory / "kafka", PROPERTIES)
+    def __init__(
+        self, directory: Path, *, disks: int = 0, properties: Mapping[str, str] = {}, release_version: str | None = None
+    ):
+        """Start both; with several disks, these are directories of each broker's own, named alike."""
+        self.ours = broker_class()(directory / "ours", {**PROPERTIES, **properties})
+        self.kafka = KafkaProcess(directory / "kafka", {**PROPERTIES, **properties})
         for broker in self.brokers:
+            if isinstance(broker, KafkaProcess) and release_version is not None:
+                broker.release_version = release_version
+            if disks:
+                broker.properties.update(log_dirs(*new_directories(broker.directory, disks)))
             broker.start()
 
     @property
@@ -80,6 +89,41 @@ def visible(client: RawClient, topic: str) -> dict[str, Any]:
 
 def segment_names(broker: BrokerProcess, topic: str) -> list[str]:
     return [path.stem for path in segment_paths(broker.data_directory, topic)]
+
+
+def described_disks(answer: Struct) -> Any:
+    """Give an answer of DescribeLogDirs without what is the machine's: paths by their last part, disks by sign."""
+    results = [
+        {
+            "fields": sorted(vars(result)),
+            "error": result.error_code,
+            "disk": Path(result.log_dir).name,
+            "is absolute": Path(result.log_dir).is_absolute(),
+            "topics": sorted(
+                (
+                    topic.name,
+                    sorted(
+                        (row.partition_index, row.partition_size, row.offset_lag, row.is_future_key)
+                        for row in topic.partitions
+                    ),
+                )
+                for topic in result.topics
+            ),
+            "total": _sign(getattr(result, "total_bytes", None)),
+            "usable": _sign(getattr(result, "usable_bytes", None)),
+            "cordoned": getattr(result, "is_cordoned", None),
+        }
+        for result in answer.results
+    ]
+    return {
+        "fields": sorted(vars(answer)),
+        "error": getattr(answer, "error_code", None),
+        "results": sorted(results, key=lambda result: result["disk"]),
+    }
+
+
+def _sign(number: int | None) -> int | None:
+    return None if number is None else (number > 0) - (number < 0)
 
 
 DELETE_HORIZON = 0x40
