@@ -55,7 +55,7 @@ class DeleteRecordsApi:
                 )
                 results.append(result)
                 try:
-                    accepted.append((self._delete(topic.name, asked), result))
+                    accepted.append((await self._delete(topic.name, asked), result))
                 except Exception as failure:
                     result.error_code = code_of(failure, context)
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
@@ -69,9 +69,12 @@ class DeleteRecordsApi:
                 result.low_watermark = partition.log.log_start_offset
         return DeleteRecordsResponse(topics=topics)
 
-    def _delete(self, topic: str, asked: DeleteRecordsPartition) -> Partition:
+    async def _delete(self, topic: str, asked: DeleteRecordsPartition) -> Partition:
         partition = self._partitions.get(topic, asked.partition_index)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Cannot delete records of internal topic {topic}.")
+        while partition.is_on_hold:  # else the log that takes over might begin before what was deleted
+            await partition.room()
+            partition = self._partitions.get(topic, asked.partition_index)
         partition.delete_records(asked.offset)
         return partition

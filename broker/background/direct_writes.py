@@ -32,7 +32,7 @@ class DirectWrites:
         log = partition.log
         try:
             while (plan := log.direct_writes.plan()) is not None:
-                if not await self._syncs.run(partition, plan, self.seconds):
+                if not await self._syncs.run(partition, log, plan, self.seconds):
                     log.direct_writes.failed(plan)
                     return
                 log.direct_writes.written(plan)
@@ -42,6 +42,10 @@ class DirectWrites:
             raise
         finally:
             self._writing.discard(partition)
+
+    def is_busy(self, partition: Partition) -> bool:
+        """Tell whether the partition is written to."""
+        return partition in self._writing
 
     async def close(self) -> None:
         """Wait for what runs."""

@@ -7,6 +7,7 @@ from broker.background.flushes import Flushes
 from broker.background.page_cache import DropCached, PageCacheDrops
 from broker.background.syncs import Syncs
 from broker.background.writeback import Writeback
+from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from storage.env.clock import Clock
 from storage.log.page_budget import PageCacheBudget
@@ -26,6 +27,10 @@ class DiskWork:
         self.flush = self.flushes.ask
         self.flush_in_time = self.flushes.ask_in_time
         self.write_back = self.writeback.start
+
+    def is_busy(self, partition: Partition) -> bool:
+        """Tell whether anything runs that was planned of the partition's log."""
+        return any(work.is_busy(partition) for work in (self.direct_writes, self.writeback, self.flushes))
 
     async def close(self) -> None:
         """Wait for what runs; nothing is cut short, since a sync cannot be."""

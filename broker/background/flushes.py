@@ -107,6 +107,10 @@ class Flushes:
         had, self._has_sealed = self._has_sealed, False
         return had
 
+    def is_busy(self, partition: Partition) -> bool:
+        """Tell whether a flush of the partition runs or is about to."""
+        return partition in self._work
+
     async def close(self) -> None:
         """Arm no more timers and wait for what runs."""
         for timer in self._timers.values():
@@ -150,7 +154,7 @@ class Flushes:
             partition.flushed(log.recovery_point)
             return
         partition.flush_planned(plan.target_offset)
-        if await self._syncs.run(partition, plan, self.seconds):
+        if await self._syncs.run(partition, log, plan, self.seconds):
             log.durability.flushed(plan)
             self._has_sealed |= plan.has_sealed
             partition.flushed(plan.target_offset)

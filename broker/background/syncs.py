@@ -15,6 +15,7 @@ from broker.metrics.instruments import Histogram
 from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from storage.errors import StorageFailure
+from storage.log.partition_log import PartitionLog
 
 
 class Plan(Protocol):
@@ -31,9 +32,11 @@ class Syncs:
         self._pools = pools
         self._monotonic_ns = monotonic_ns
 
-    async def run(self, partition: Partition, plan: Plan, latency: Histogram) -> bool:
-        """Run a plan of the partition's log; tell whether it went well. Otherwise its directory has been given up."""
-        log = partition.log
+    async def run(self, partition: Partition, log: PartitionLog, plan: Plan, latency: Histogram) -> bool:
+        """Run a plan of the partition's log; tell whether it went well. Otherwise its directory has been given up.
+
+        The log is the one that the plan was made of: another one may take its place meanwhile.
+        """
         try:
             seconds = await self._pools.io(os.path.dirname(log.path), partial(self._timed, plan))
         except StorageFailure as failure:

@@ -13,6 +13,7 @@ from broker.metrics.instruments import Histogram
 from broker.partition.partition import Partition
 from broker.runtime.tasks import TaskOwner
 from storage.errors import StorageFailure
+from storage.log.partition_log import PartitionLog
 from storage.log.writeback import WritebackPlan
 
 MAX_OUTSTANDING = 2
@@ -47,19 +48,20 @@ class Writeback:
             self.waits += 1
             partition.close_gate()
             return
+        log = partition.log
         try:
-            plan = partition.log.durability.writeback_plan()
+            plan = log.durability.writeback_plan()
         except StorageFailure as failure:
             partition.fail(failure)
             return
         if plan is not None:
             self._outstanding[partition] = self._outstanding.get(partition, 0) + 1
-            self._tasks.spawn(str(partition.tp), self._run(partition, plan))
+            self._tasks.spawn(str(partition.tp), self._run(partition, log, plan))
 
-    async def _run(self, partition: Partition, plan: WritebackPlan) -> None:
+    async def _run(self, partition: Partition, log: PartitionLog, plan: WritebackPlan) -> None:
         try:
-            if await self._syncs.run(partition, plan, self.seconds):
-                partition.log.durability.written_back(plan)
+            if await self._syncs.run(partition, log, plan, self.seconds):
+                log.durability.written_back(plan)
                 self._on_synced()
             else:
                 plan.release()
@@ -77,6 +79,10 @@ class Writeback:
         if not partition.log.is_closed:
             self.start(partition)
         partition.open_gate()
+
+    def is_busy(self, partition: Partition) -> bool:
+        """Tell whether a write-back of the partition runs."""
+        return partition in self._outstanding
 
     async def close(self) -> None:
         """Wait for what runs."""

@@ -23,20 +23,24 @@ class InternalLog:
     async def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch and give the offset after it; the high watermark has passed it.
 
-        A flush that is due is waited for. Write-backs are not: a coordinator writes little, and groups wait behind it.
+        A flush that is due is waited for, and a log that is being replaced. Write-backs are not: a coordinator writes
+        little, and groups wait behind it.
 
         Raises: broker.partition.errors, storage.errors.
         """
         found = self._partitions.get(self._topic, partition)
+        while found.is_on_hold:
+            await found.room()
+            found = self._partitions.get(self._topic, partition)
         end_offset = found.append(batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR).last_offset + 1
         await found.durable(end_offset)
         return end_offset
 
     def scan(self, partition: int) -> Iterator[memoryview]:
         """Give the stored batches one at a time, from the log start to the high watermark. Blocking: disk."""
-        log = self._partitions.get(self._topic, partition).log
-        offset = log.log_start_offset
-        while offset < log.high_watermark:
+        hosted = self._partitions.get(self._topic, partition)
+        offset = hosted.log.log_start_offset
+        while offset < (log := hosted.log).high_watermark:  # which another one may have replaced meanwhile
             found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
             if found.region is None:
                 return

@@ -41,6 +41,8 @@ READ_COMMITTED = 1
 ACKS_ALL = -1
 HIGH_WATERMARK = -1
 """The offset that asks to delete everything that is replicated."""
+_CROWDED = "crowded"  # why the gate is closed
+_HELD = "held"
 MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
 """Appends wait above this, as with two full windows of write-back: what a direct write has not taken is memory."""
 
@@ -66,6 +68,7 @@ class Partition:
 
     __slots__ = (
         "_backlog",
+        "_closed_for",
         "_disk_work",
         "_due_flush",
         "_follows_end",
@@ -116,14 +119,12 @@ class Partition:
         self._due_flush: HeldRecords | None = None  # since the first flush that an append made due
         self._planned_offset = 0  # below it all is durable, or will be when the flush that runs has ended
         self._unwritten: HeldRecords | None = None  # since the first append that went into memory
-        self._backlog: Backlog | None = None  # while appends have to wait for write-backs
+        self._backlog: Backlog | None = None  # while appends have to wait
+        self._closed_for: frozenset[str] = frozenset()  # why they have to, once more than the backlog is let in
         self.waiters: set[Waiter] = set()
         self.appended_bytes = 0
         self.appended_records = 0
-        log.direct_writes.defer()
-        log.durability.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
-        self._settle()
-        disk_work.flush_in_time(self)
+        self._take_charge()
 
     def __repr__(self) -> str:
         return f"Partition({self.tp}, leader={self.leader_id}, epoch={self.leader_epoch}, log={self.log!r})"
@@ -149,6 +150,31 @@ class Partition:
         self._is_alone = leader_id == self._node_id and isr == (leader_id,)
         self._settle()
         self._advance()
+
+    def _take_charge(self) -> None:
+        """Arrange with a new log who does the disk's work for it."""
+        self.log.direct_writes.defer()
+        self.log.durability.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
+        self._settle()
+        self._disk_work.flush_in_time(self)
+
+    def serve(self, log: PartitionLog) -> None:
+        """Serve another log with the same records, all of which are durable in it, from now on.
+
+        Appends are on hold, and nothing that was appended before waits for the disk any more.
+        """
+        before, self.log = self.log, log
+        assert self.is_on_hold and log.log_end_offset == before.log_end_offset, (before, log)
+        log.config = before.config
+        log.advance_high_watermark(before.high_watermark)
+        log.increment_log_start_offset(before.log_start_offset)
+        if self.is_leader:
+            log.assign_epoch(self.leader_epoch)
+        self._unwritten = self._due_flush = None
+        self._planned_offset = 0
+        self._take_charge()
+        self._advance()
+        self.wake()
 
     def reconfigure(self, config: LogConfig) -> None:
         """Let other settings hold from the next append on."""
@@ -316,7 +342,7 @@ class Partition:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether an append need not wait for write-backs."""
+        """Tell whether an append need not wait for its turn."""
         return self._backlog is None
 
     async def room(self) -> None:
@@ -344,14 +370,35 @@ class Partition:
 
     def close_gate(self) -> None:
         """Let appends wait: two windows are on their way to the disk and a third one is full."""
+        self._close_gate(_CROWDED)
+
+    def open_gate(self) -> None:
+        """Let appends go on as far as the disk is concerned."""
+        self._open_gate(_CROWDED)
+
+    def hold(self) -> None:
+        """Let appends wait until `release`: the log is about to be replaced."""
+        self._close_gate(_HELD)
+
+    def release(self) -> None:
+        """Let appends go on that `hold` made wait."""
+        self._open_gate(_HELD)
+
+    @property
+    def is_on_hold(self) -> bool:
+        """Tell whether the log is about to be replaced."""
+        return _HELD in self._closed_for
+
+    def _close_gate(self, reason: str) -> None:
+        self._closed_for |= {reason}
         if self._backlog is None:
             self._backlog = Backlog(self._on_gate_idle)
             self._settle()
         self._backlog.is_full = True
 
-    def open_gate(self) -> None:
-        """Let appends go on."""
-        if self._backlog is not None:
+    def _open_gate(self, reason: str) -> None:
+        self._closed_for -= {reason}
+        if self._backlog is not None and not self._closed_for:
             self._backlog.reopen()
 
     def _on_gate_idle(self) -> None:
@@ -367,6 +414,7 @@ class Partition:
         for held in (self._unwritten, self._due_flush):
             if held is not None:
                 held.fail(reason)
+        self._closed_for = frozenset()
         if self._backlog is not None:
             self._backlog.dismiss()
             self._backlog = None
