@@ -65,6 +65,11 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     partition.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
     partition.RecordsMustStay: ErrorCode.POLICY_VIOLATION,
     partition.PartitionOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+    partition.FutureNameTooLong: ErrorCode.INVALID_TOPIC_EXCEPTION,
+    partition.LogDirNotFound: ErrorCode.LOG_DIR_NOT_FOUND,
+    partition.LogDirOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+    partition.LogDirCordoned: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    partition.NoReplicaHere: ErrorCode.REPLICA_NOT_AVAILABLE,
 }
 
 

@@ -49,6 +49,7 @@ class Checkpoints:
         self._config = config
         self._flushes = flushes
         self.save_log_starts = Coalesced(self._save_log_starts)
+        self.high_watermarks = Coalesced(self._write_high_watermarks)
         self._save_recovery_points = Coalesced(self._write_recovery_points)
         self.purge = Coalesced(self._purge)
 
@@ -90,8 +91,13 @@ class Checkpoints:
         """Flush what flush.ms asks for."""
         self._flushes.flush_due(tuple(self._partitions))
 
-    async def high_watermarks(self) -> None:
-        """Write the high watermarks."""
+    async def rewrite(self) -> None:
+        """Write all that has changed: logs that have left a directory leave its files, those that came get a line."""
+        await self._save_recovery_points()
+        await self.save_log_starts()
+        await self.high_watermarks()
+
+    async def _write_high_watermarks(self) -> None:
         await self._write(self._logs.checkpoint_high_watermarks)
 
     async def _save_log_starts(self) -> None:

@@ -155,7 +155,7 @@ class Cleaner:
             self.troubles.forget_all_but(self._logs.logs.values())
             self._wake.set()
         if delta.deleted_topics and not self._is_closing:
-            self._tasks.spawn("checkpoint", self._write_checkpoints())
+            self._tasks.spawn("checkpoint", self.write_checkpoints())
 
     def _stop_outdated(self) -> None:
         for running in self._passes.values():
@@ -251,7 +251,7 @@ class Cleaner:
                 candidates.append(Candidate(log, found))
         stats.max_dirty_ratio, stats.max_compaction_delay_ms = max_ratio, max_delay_ms
         if has_reset:
-            await self._write_checkpoints()
+            await self.write_checkpoints()
         candidates.sort(key=lambda one: one.found.ratio, reverse=True)
         return candidates
 
@@ -406,7 +406,7 @@ class Cleaner:
         """
         assert result.end_offset > running.task.first_dirty_offset, result
         self._logs.set_cleaner_checkpoint(running.tp, result.end_offset)
-        await self._write_checkpoints()
+        await self.write_checkpoints()
         self.troubles.succeeded(running.tp)
         stats = result.stats
         self.stats.count(
@@ -414,7 +414,7 @@ class Cleaner:
             stats.records_read - stats.records_written,
         )
 
-    async def _write_checkpoints(self) -> None:
+    async def write_checkpoints(self) -> None:
         """Write the checkpoint files that have changed."""
         async with self._writing:
             try:

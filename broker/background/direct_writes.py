@@ -43,9 +43,9 @@ class DirectWrites:
         finally:
             self._writing.discard(partition)
 
-    def is_busy(self, partition: Partition) -> bool:
-        """Tell whether the partition is written to."""
-        return partition in self._writing
+    async def quiet(self, partition: Partition) -> bool:
+        """Wait until nothing runs that was planned of the partition's log; tell whether something did."""
+        return await self._tasks.join(str(partition.tp))
 
     async def close(self) -> None:
         """Wait for what runs."""

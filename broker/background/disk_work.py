@@ -28,9 +28,10 @@ class DiskWork:
         self.flush_in_time = self.flushes.ask_in_time
         self.write_back = self.writeback.start
 
-    def is_busy(self, partition: Partition) -> bool:
-        """Tell whether anything runs that was planned of the partition's log."""
-        return any(work.is_busy(partition) for work in (self.direct_writes, self.writeback, self.flushes))
+    async def quiet(self, partition: Partition) -> None:
+        """Wait until nothing runs that was planned of the partition's log."""
+        while any([await work.quiet(partition) for work in (self.direct_writes, self.writeback, self.flushes)]):
+            pass
 
     async def close(self) -> None:
         """Wait for what runs; nothing is cut short, since a sync cannot be."""

@@ -107,9 +107,9 @@ class Flushes:
         had, self._has_sealed = self._has_sealed, False
         return had
 
-    def is_busy(self, partition: Partition) -> bool:
-        """Tell whether a flush of the partition runs or is about to."""
-        return partition in self._work
+    async def quiet(self, partition: Partition) -> bool:
+        """Wait until nothing runs that was planned of the partition's log; tell whether something did."""
+        return await self._tasks.join(str(partition.tp))
 
     async def close(self) -> None:
         """Arm no more timers and wait for what runs."""

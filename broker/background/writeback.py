@@ -80,9 +80,9 @@ class Writeback:
             self.start(partition)
         partition.open_gate()
 
-    def is_busy(self, partition: Partition) -> bool:
-        """Tell whether a write-back of the partition runs."""
-        return partition in self._outstanding
+    async def quiet(self, partition: Partition) -> bool:
+        """Wait until nothing runs that was planned of the partition's log; tell whether something did."""
+        return await self._tasks.join(str(partition.tp))
 
     async def close(self) -> None:
         """Wait for what runs."""

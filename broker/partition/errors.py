@@ -46,3 +46,27 @@ class PartitionOffline(PartitionError):
 
 class RecordsMustStay(PartitionError):
     """The topic's cleanup policy does not let records be deleted."""
+
+
+class MoveRefused(PartitionError):
+    """Parent of what is wrong with a move to another log directory."""
+
+
+class FutureNameTooLong(MoveRefused):
+    """The folder of the copy would have a longer name than file systems take."""
+
+
+class LogDirNotFound(MoveRefused):
+    """The path is none of log.dirs."""
+
+
+class LogDirOffline(MoveRefused):
+    """The directory has failed; or another one has, which may have a copy of the partition already."""
+
+
+class LogDirCordoned(MoveRefused):
+    """The directory takes no new logs."""
+
+
+class NoReplicaHere(MoveRefused):
+    """This broker has no replica of the partition; the directory is remembered for when it gets one."""

@@ -120,7 +120,7 @@ class PartitionManager:
             tp = partition.tp
             if tp not in self._logs.logs:
                 log_dir = self._logs.dir_at(partition.log.path)
-                if log_dir is not None:
+                if log_dir is not None and not partition.is_on_hold:  # else a whole copy is where the metadata say
                     self._lost[tp] = log_dir
                 self._offline.add(tp)
                 del self._hosted[tp]

@@ -50,10 +50,16 @@ class TaskOwner:
         if self._on_failure is not None:
             self._on_failure(failure)
 
-    async def join(self) -> None:
-        """Wait until every task has ended by itself, those that start meanwhile included."""
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+    async def join(self, name: str | None = None) -> bool:
+        """Wait until every task, or each of that name, has ended by itself, those that start meanwhile included.
+
+        Tells whether there were any.
+        """
+        had_any = False
+        while waited_for := [task for task in self._tasks if name is None or task.get_name() == f"{self.name}/{name}"]:
+            had_any = True
+            await asyncio.wait(waited_for)
+        return had_any
 
     async def close(self) -> None:
         """Cancel what still runs and wait until it has ended."""

@@ -211,6 +211,10 @@ class LogCopy:
             and self._state.offsets.log_end_offset == end_offset == written_end(self._log)
         )
 
+    def is_nearly_caught_up(self, max_bytes: int) -> bool:
+        """Tell whether so little is left that appends may be held while it is copied."""
+        return self.is_caught_up or (self._is_aligned and self._cut_to is None and self.left_bytes <= max_bytes)
+
     @property
     def lag(self) -> int:
         """How many offsets the copy is behind."""

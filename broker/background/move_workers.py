@@ -1,0 +1,94 @@
+"""Workers of moves: `num.replica.alter.log.dirs.threads` of them, each with the partitions that hash to it.
+
+A worker copies one partition at a time and stays with it while it can, else takes the first one that is ready in the
+order of topics and partitions, so that moves finish one after the other instead of all being slow. One that has failed
+is left alone for replica.fetch.backoff.ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from zlib import crc32
+
+from broker.background.move import Move
+from broker.background.throttle import Throttle
+from storage.types import TopicPartition
+
+LONGEST_WAIT_SECONDS = 10.0
+"""How often a move that stands still says so."""
+
+logger = logging.getLogger(__name__)
+
+
+def worker_of(tp: TopicPartition, count: int) -> int:
+    """Return the number of the worker that has a partition; the partitions of a topic are spread."""
+    return (crc32(tp.topic.encode()) + tp.partition) % count
+
+
+class MoveWorker:
+    """One worker. `advance` takes a move one step further, and ends it when nothing is left to do."""
+
+    def __init__(
+        self, throttle: Throttle, monotonic_ns: Callable[[], int], advance: Callable[[Move], Awaitable[None]]
+    ) -> None:
+        self._throttle = throttle
+        self._monotonic_ns = monotonic_ns
+        self._advance = advance
+        self._wake = asyncio.Event()
+        self._is_closing = False
+        self.moves: dict[TopicPartition, Move] = {}
+
+    def add(self, move: Move) -> None:
+        """Take a move on."""
+        self.moves[move.tp] = move
+        self._wake.set()
+
+    def remove(self, move: Move) -> None:
+        """Forget a move."""
+        del self.moves[move.tp]
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Look again: a limit has changed, or a move was stopped."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Let `run` return once the step that runs has ended."""
+        self._is_closing = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until closed."""
+        current: Move | None = None
+        while not self._is_closing:
+            self._wake.clear()
+            now_ns = self._monotonic_ns()
+            current = self.next(current, now_ns)
+            wait_seconds = self._wait_seconds(current, now_ns)
+            if current is not None and not wait_seconds:
+                await self._advance(current)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if wait_seconds == math.inf else wait_seconds):
+                    await self._wake.wait()
+
+    def next(self, current: Move | None, now_ns: int) -> Move | None:
+        """Choose: the current one while it is ready, else the first that is."""
+        ready = [tp for tp, move in self.moves.items() if move.retry_at_ns <= now_ns]
+        if current is not None and current.tp in ready and self.moves[current.tp] is current:
+            return current
+        return self.moves[min(ready)] if ready else None
+
+    def _wait_seconds(self, move: Move | None, now_ns: int) -> float:
+        """Return how long to wait before that one has its turn; without one until the first is to be tried again."""
+        if move is None:
+            retry_at_ns = min((move.retry_at_ns for move in self.moves.values()), default=None)
+            return math.inf if retry_at_ns is None else (retry_at_ns - now_ns) / 1e9
+        if move.copy.is_caught_up:
+            return 0.0
+        move.note_progress(now_ns)
+        return min(self._throttle.wait_seconds(now_ns), LONGEST_WAIT_SECONDS)

@@ -1,0 +1,284 @@
+"""Moves between log directories while everything is served: begun on demand, cancelled, redirected, resumed at a start.
+
+The copying is storage.log.copying, the end of a move `swap`. A log that is being moved is not cleaned, from the
+beginning of the move to its end. Source: KIP-113; Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+
+from broker.background.compaction import Cleaner
+from broker.background.copy_steps import CopySteps
+from broker.background.move import Move
+from broker.background.move_workers import MoveWorker, worker_of
+from broker.background.swap import Swaps
+from broker.background.throttle import Throttle
+from broker.metadata.errors import MetadataError
+from broker.metadata.image import ClusterImage, Delta
+from broker.partition.errors import (
+    FutureNameTooLong,
+    LogDirCordoned,
+    LogDirNotFound,
+    LogDirOffline,
+    NoReplicaHere,
+    NotLeader,
+    PartitionError,
+    PartitionOffline,
+    UnknownPartition,
+)
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
+from broker.runtime.tasks import TaskOwner
+from config.views import MoveConfig
+from storage.dirs.futures import FutureLog
+from storage.dirs.log_dir import LogDir
+from storage.dirs.manager import LogManager
+from storage.errors import StorageError, StorageFailure
+from storage.segment.names import FUTURE_DIR_SUFFIX, MAX_NAME_LENGTH, suffixed_dir
+from storage.types import TopicPartition
+
+SAME_FAILURE_EVERY_NS = 60_000_000_000
+"""How often a failure is told of that goes on."""
+
+logger = logging.getLogger(__name__)
+
+
+class Moves:
+    """All moves of a broker; everything here happens on the loop."""
+
+    def __init__(
+        self,
+        logs: LogManager,
+        partitions: PartitionManager,
+        cleaner: Cleaner,
+        pools: Pools,
+        steps: CopySteps,
+        swaps: Swaps,
+        monotonic_ns: Callable[[], int],
+        config: MoveConfig,
+    ) -> None:
+        self._logs = logs
+        self._partitions = partitions
+        self._cleaner = cleaner
+        self._pools = pools
+        self._steps = steps
+        self._swaps = swaps
+        self._monotonic_ns = monotonic_ns
+        self._config = config  # replaced by reconfigure
+        self._tasks = TaskOwner("moves")
+        self._turn = asyncio.Lock()  # one request after the other
+        self._moves: dict[TopicPartition, Move] = {}
+        self.throttle = Throttle(config.max_bytes_per_second)
+        self._workers = [MoveWorker(self.throttle, monotonic_ns, self._advance) for _ in range(config.threads)]
+        self.copied_bytes = 0
+        self.completed_count = 0
+
+    # --- what others see and say ---
+
+    def running(self) -> Collection[Move]:
+        """Return the moves that are under way."""
+        return self._moves.values()
+
+    @property
+    def failing_count(self) -> int:
+        """Moves whose last attempt has failed."""
+        return sum(bool(move.failure) for move in self._moves.values())
+
+    def reconfigure(self, config: MoveConfig) -> None:
+        """Let other settings hold, for moves that run too."""
+        self._config = config
+        self.throttle.set_limit(config.max_bytes_per_second, self._monotonic_ns())
+        for worker in self._workers:
+            worker.wake()
+
+    def publish(self, delta: Delta, image: ClusterImage) -> None:
+        """Follow the metadata, behind the partition manager: give up what has nothing to move any more."""
+        self.look()
+
+    def look(self) -> None:
+        """Give up the moves whose partition or directory has gone."""
+        for move in tuple(self._moves.values()):
+            if move.is_gone and not move.is_busy:
+                self._end(move, "the partition or a directory is gone")
+
+    # --- requests ---
+
+    async def alter(self, tp: TopicPartition, path: str) -> None:
+        """Let a partition lie in another directory, now or when it comes to be here; returns when that is accepted.
+
+        Raises: FutureNameTooLong, LogDirNotFound, LogDirOffline, LogDirCordoned, PartitionOffline, NoReplicaHere,
+        StorageFailure.
+        """
+        async with self._turn:
+            log_dir = self._destination(tp, path)
+            self._partition(tp)
+            await self._cancel_unless(tp, log_dir)
+            partition = self._partition(tp)  # it may have gone meanwhile
+            future, current_dir = self._logs.futures.get(tp), self._logs.dir_of(tp)
+            if current_dir is not log_dir and future is None:
+                self._logs.prefer(tp, path)
+            if partition is None:
+                raise NoReplicaHere(f"{tp} has no replica here")
+            if current_dir is log_dir or (future is not None and tp in self._moves):
+                return
+            if future is None:
+                future = await self._create(partition, log_dir)
+            await self._begin(partition, future)
+
+    def _destination(self, tp: TopicPartition, path: str) -> LogDir:
+        """Find a directory that takes new logs."""
+        if len(suffixed_dir(tp, "0" * 32, FUTURE_DIR_SUFFIX)) > MAX_NAME_LENGTH:
+            raise FutureNameTooLong(f"the name of the folder of a copy of {tp} would be too long")
+        log_dir = next((log_dir for log_dir in self._logs.dirs if log_dir.path == path), None)
+        if log_dir is None:
+            raise LogDirNotFound(f"{path} is none of log.dirs")
+        if not log_dir.is_online:
+            raise LogDirOffline(f"log directory {path} is offline")
+        if path in self._logs.cordoned:
+            raise LogDirCordoned(f"log directory {path} is cordoned")
+        return log_dir
+
+    def _partition(self, tp: TopicPartition) -> Partition | None:
+        """Find the partition, None where it is not here. Raises: PartitionOffline."""
+        try:
+            return self._partitions.get(*tp)
+        except UnknownPartition:
+            return None
+        except NotLeader as away:
+            raise PartitionOffline(str(tp)) from away
+
+    async def _cancel_unless(self, tp: TopicPartition, log_dir: LogDir) -> None:
+        """Give up a copy that lies in another directory; a swap that has begun comes to its end first."""
+        move, future = self._moves.get(tp), self._logs.futures.get(tp)
+        if future is None or future.log_dir is log_dir:
+            return
+        if move is not None:
+            if not move.is_swapping:
+                self._stop(move, f"{log_dir.path} is the destination now")
+            await move.ended.wait()
+        if self._logs.futures.get(tp) is future:
+            try:
+                self._logs.drop_future(tp)
+            except StorageFailure as failure:
+                self._partitions.fail_dir_of(failure)
+
+    async def _create(self, partition: Partition, log_dir: LogDir) -> FutureLog:
+        away = [one.path for one in self._logs.dirs if not one.is_online]
+        if away:
+            raise LogDirOffline(f"{', '.join(away)} is offline and may have a copy of {partition.tp} already")
+        create = partial(self._logs.create_future, partition.tp, log_dir, partition.log.config)
+        try:
+            return await self._pools.io(log_dir.path, create)
+        except StorageFailure as failure:
+            self._partitions.fail_dir_of(failure)
+            raise
+
+    async def _begin(self, partition: Partition, future: FutureLog) -> None:
+        """Begin a move, or go on with one. Raises: PartitionOffline, UnknownPartition when there is nothing to move."""
+        tp = partition.tp
+        await self._cleaner.pause(tp)
+        source = self._logs.dir_of(tp)
+        if self._partitions.find(tp) is not partition or source is None or future.is_gone:
+            self._cleaner.resume(tp)
+            if self._logs.futures.get(tp) is future and not future.is_gone:
+                self._logs.drop_future(tp)
+            self._partitions.get(*tp)
+            raise LogDirOffline(f"log directory {future.log_dir.path} is offline")
+        move = self._moves[tp] = Move(partition, source, future, self._monotonic_ns())
+        move.say_started()
+        self._worker_of(move).add(move)
+
+    def _worker_of(self, move: Move) -> MoveWorker:
+        return self._workers[worker_of(move.tp, len(self._workers))]
+
+    def _stop(self, move: Move, reason: str) -> None:
+        """Let a move end: now, or when the step that runs has ended."""
+        if move.is_busy:
+            move.end_reason = reason
+        else:
+            self._end(move, reason)
+
+    def _end(self, move: Move, reason: str) -> None:
+        move.end_reason = move.end_reason or reason
+        if self._moves.get(move.tp) is not move:
+            return
+        del self._moves[move.tp]
+        self._worker_of(move).remove(move)
+        move.copy.close()
+        self._cleaner.resume(move.tp)
+        if not move.is_done:
+            move.say_given_up()
+        move.ended.set()
+
+    # --- life ---
+
+    async def start(self) -> None:
+        """Go on with what the last run has left, before anything is cleaned."""
+        for tp, future in tuple(self._logs.futures.items()):
+            partition = self._partitions.find(tp)
+            if partition is not None and tp not in self._moves:
+                await self._begin(partition, future)
+        for number, worker in enumerate(self._workers):
+            self._tasks.spawn(f"worker {number}", worker.run())
+
+    async def close(self) -> None:
+        """End what runs with the next step; copies stay, and the next start goes on with them."""
+        for worker in self._workers:
+            worker.close()
+        await self._tasks.join()
+        for move in tuple(self._moves.values()):
+            self._end(move, "the broker stops")
+
+    # --- one step after the other ---
+
+    async def _advance(self, move: Move) -> None:
+        """Copy some more, or swap; what goes wrong delays the move."""
+        copied_before = move.copy.copied_bytes
+        move.is_busy = True
+        try:
+            await self._step(move)
+            move.failure = ""
+        except StorageFailure as failure:
+            self._partitions.fail_dir_of(failure)
+            self._delay(move, failure)
+        except (StorageError, PartitionError, MetadataError) as failure:
+            self._delay(move, failure)
+        except Exception as failure:  # a background job's border
+            logger.exception("a step of a move failed topic=%s partition=%d", *move.tp)
+            self._delay(move, failure)
+        finally:
+            move.is_busy = False
+            now_ns = self._monotonic_ns()
+            copied = move.copy.copied_bytes - copied_before
+            self.copied_bytes += copied
+            self.throttle.note(copied, now_ns)
+            move.note_progress(now_ns)
+        if move.is_done or move.is_stopped:
+            self._end(move, "the partition or a directory is gone")
+
+    async def _step(self, move: Move) -> None:
+        if move.is_stopped:
+            return
+        chunk_bytes = self._config.chunk_bytes
+        if not move.copy.is_nearly_caught_up(chunk_bytes):
+            await self._steps.run(move, self.throttle.piece_bytes(chunk_bytes))
+            return
+        held_ns = await self._swaps.run(move, chunk_bytes)
+        if held_ns is not None:
+            self.completed_count += 1
+            move.say_done(held_ns, self._monotonic_ns())
+
+    def _delay(self, move: Move, failure: Exception) -> None:
+        """Leave a move alone for a while, and say why unless that was said already."""
+        now_ns = self._monotonic_ns()
+        move.retry_at_ns = now_ns + self._config.backoff_ms * 1_000_000
+        text = str(failure)
+        if text != move.failure or now_ns - move.failure_said_ns >= SAME_FAILURE_EVERY_NS:
+            move.failure_said_ns = now_ns
+            logger.warning("a move is held up topic=%s partition=%d reason=%s", *move.tp, text)
+        move.failure = text or type(failure).__name__
