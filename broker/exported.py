@@ -9,6 +9,8 @@ from broker.api.fetch_sessions import FetchSessions
 from broker.background.compaction import Cleaner
 from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
+from broker.background.move import Move
+from broker.background.moves import Moves
 from broker.background.recovery import Recovery
 from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
@@ -35,6 +37,7 @@ class Watched(NamedTuple):
     disk_work: DiskWork
     storage: StorageStats
     cleaner: Cleaner
+    moves: Moves
     logs: LogManager
     dir_watch: DirWatch
 
@@ -84,6 +87,7 @@ def broker_sources(
     yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
     yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
+    yield from _move_sources(watched.moves)
 
 
 def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
@@ -100,6 +104,28 @@ def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
 
 def _per_space(watch: DirWatch, value: Callable[[Space], int]) -> Iterable[Sample]:
     return (((log_dir.path,), value(space)) for log_dir, space in watch.spaces.items())
+
+
+def _move_sources(moves: Moves) -> Iterator[Source]:
+    yield single(catalog.MOVES_MAX_LAG, lambda: max((move.lag for move in moves.running()), default=0))
+    yield single(catalog.MOVES_FAILING, lambda: moves.failing_count)
+    yield single(catalog.MOVES_RUNNING, lambda: len(moves.running()))
+    yield single(catalog.MOVES_COMPLETED, lambda: moves.completed_count)
+    yield single(catalog.MOVES_COPIED_BYTES, lambda: moves.copied_bytes)
+    yield single(catalog.MOVES_LIMIT, lambda: moves.throttle.limit)
+    yield Source(catalog.MOVE_DONE_BYTES, lambda: _per_move(moves, lambda move, _: move.done_bytes))
+    yield Source(catalog.MOVE_LEFT_BYTES, lambda: _per_move(moves, lambda move, _: move.left_bytes))
+    yield Source(catalog.MOVE_LAG, lambda: _per_move(moves, lambda move, _: move.lag))
+    yield Source(catalog.MOVE_RATE, lambda: _per_move(moves, Move.rate))
+    yield Source(catalog.MOVE_LEFT_SECONDS, lambda: _per_move(moves, Move.left_seconds))
+
+
+def _per_move(moves: Moves, value: Callable[[Move, int], float | None]) -> Iterable[Sample]:
+    now_ns = moves.now_ns()
+    for move in moves.running():
+        number = value(move, now_ns)
+        if number is not None:
+            yield (move.tp.topic, str(move.tp.partition), move.source.path, move.destination.path), number
 
 
 def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:

@@ -19,7 +19,7 @@ from broker.api.dispatch import Dispatcher
 from broker.api.errors import known_code
 from broker.api.families import Rooms, families, fetch_family
 from broker.api.fetch import FetchApi
-from broker.api.fetch_sessions import FetchSessions
+from broker.api.fetch_sessions import FetchSessions, random_session_id
 from broker.api.route import Route
 from broker.api.table import join
 from broker.background.checkpoints import Checkpoints
@@ -28,6 +28,7 @@ from broker.background.compaction import Cleaner
 from broker.background.dir_reports import DirReports
 from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
+from broker.background.moves import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -61,6 +62,7 @@ from config.build import (
     cleaner_config,
     group_config,
     log_manager_config,
+    move_config,
     network_config,
 )
 from config.resolve import Resolver
@@ -162,12 +164,25 @@ class Broker:
             self._pools,
             self._clock,
             self._rng,
-            lambda: cleaner_config(self._resolver_now()),
+            lambda: cleaner_config(self._live.resolver(self._image())),
             partial(CleanerChild.start, partial(self._pools.io, CLEANER_POOL)),
             self._retention.apply,
         )
+        self._moves = Moves(
+            self._logs,
+            self._partitions,
+            self._cleaner,
+            self._disk_work,
+            self._checkpoints,
+            self._pools,
+            self._clock.monotonic_ns,
+            move_config(resolver),
+            lambda directories: self._controller.assign_directories(directories),
+        )
         self._sessions = FetchSessions(
-            self._config.max_incremental_fetch_session_cache_slots, self._new_session_id, self._scheduler.now_ms
+            self._config.max_incremental_fetch_session_cache_slots,
+            partial(random_session_id, self._rng),
+            self._scheduler.now_ms,
         )
         read_ahead_bytes = log_config(resolver, {}).read_ahead_max_bytes
         self._listeners = Listeners(
@@ -176,7 +191,7 @@ class Broker:
             PageLoader(self._pools, self._tasks, read_ahead_bytes, self._partitions.fail_dir_of),
             first_reserved_fd=first_reserved(descriptors),
         )
-        self._settings = LiveSettings(self._live, self._logs, self._recovery, self._listeners)
+        self._settings = LiveSettings(self._live, self._logs, self._recovery, self._listeners, self._moves)
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
@@ -345,6 +360,7 @@ class Broker:
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._settings.publish)
         self._controller.subscribe(self._cleaner.publish)
+        self._controller.subscribe(self._moves.publish)
         self._controller.subscribe(self._dir_reports.publish)
         self._controller.subscribe(self._follow_groups)
         await self._controller.start(
@@ -393,12 +409,14 @@ class Broker:
         self._dir_watch.start(self._scheduler, self._metadata_dir)
         self._checkpoints.start(self._scheduler)
         self._retention.start(self._scheduler)
+        await self._moves.start()
         if cleaner_config(self._resolver).enable:
             self._cleaner.start()
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms or METADATA_HOUSEKEEPING_MS
         self._scheduler.every("metadata", min(interval_ms, METADATA_HOUSEKEEPING_MS), self._controller.housekeep)
 
     async def _stop_background(self) -> None:
+        await self._moves.close()
         await self._cleaner.close()
         await self._scheduler.close()
         await self._disk_work.close()
@@ -414,6 +432,7 @@ class Broker:
             self._coordinator,
             self._sessions,
             self._checkpoints.save_log_starts,
+            self._moves,
             self._logs,
             self._image,
         )
@@ -443,15 +462,8 @@ class Broker:
         if create is not None:
             await self._on_metadata_disk(create)
 
-    def _resolver_now(self) -> Resolver:
-        """Give the configuration in force, with what was changed while the broker runs."""
-        return self._live.resolver(self._image())
-
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)
-
-    def _new_session_id(self) -> int:
-        return int.from_bytes(self._rng.random_bytes(4), "big") & 0x7FFFFFFF
 
     def _new_member_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._rng.random_bytes(16), version=4))
@@ -467,6 +479,7 @@ class Broker:
                 self._disk_work,
                 self._storage_stats,
                 self._cleaner,
+                self._moves,
                 self._logs,
                 self._dir_watch,
             ),

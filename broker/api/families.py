@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from broker.api.alter_configs import AlterConfigsApi
+from broker.api.alter_log_dirs import AlterLogDirsApi
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
 from broker.api.delete_records import DeleteRecordsApi
@@ -25,6 +26,7 @@ from broker.api.route import Route
 from broker.api.table import Family
 from broker.api.topics import TopicsApi
 from broker.api.versions import VersionsApi
+from broker.background.moves import Moves
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import INTERNAL_TOPICS
 from broker.metadata.controller.run import Controller
@@ -49,6 +51,7 @@ class Rooms(NamedTuple):
     coordinator: GroupCoordinator
     sessions: FetchSessions
     save_log_starts: Callable[[], Awaitable[None]]
+    moves: Moves
     logs: LogManager
     image: Callable[[], ClusterImage]
     """The cluster as it is now."""
@@ -75,6 +78,7 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         AlterConfigsApi(controller, node_id),
         ReassignmentsApi(controller, image),
         LogDirsApi(rooms.logs, rooms.pools.io),
+        AlterLogDirsApi(rooms.moves.alter),
         ProducersApi(controller),
         GroupFindApi(coordinator, node_id),
         GroupClassicApi(coordinator),

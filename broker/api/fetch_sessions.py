@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from storage.env.clock import Rng
 
 NO_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -107,6 +108,11 @@ class Opened(NamedTuple):
     def is_overtaken(self) -> bool:
         """Tell whether another request has gone on with the session while this one was waiting."""
         return self.session is not None and self.session.epoch != self.epoch
+
+
+def random_session_id(rng: Rng) -> int:
+    """Return an id that nobody can guess."""
+    return int.from_bytes(rng.random_bytes(4), "big") & 0x7FFFFFFF
 
 
 class FetchSessions:

@@ -1,7 +1,7 @@
 """Steps of copies: planned on the loop, carried out beside it, one at a time a copy.
 
-A thread that appends small batches needs the interpreter as much as the loop does. Between two pieces of a step it sleeps
-for a moment, so that the loop waits for one piece at most, not until it has asked for its turn long enough.
+A thread that appends small batches needs the interpreter as much as the loop does. Between two pieces of a step it
+sleeps for a moment, so that the loop waits for one piece at most, not until it has asked for its turn long enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Moves between log directories while everything is served: begun on demand, cancelled, redirected, resumed at a start.
 
 The copying is storage.log.copying, the end of a move `swap`. A log that is being moved is not cleaned, from the
-beginning of the move to its end. Source: KIP-113; Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread.
+beginning of the move to its end. Source: KIP-113; Kafka's ReplicaManager.alterReplicaLogDirs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import logging
 from collections.abc import Callable, Collection
 from functools import partial
 
+from broker.background.checkpoints import Checkpoints
 from broker.background.compaction import Cleaner
 from broker.background.copy_steps import CopySteps
+from broker.background.disk_work import DiskWork
 from broker.background.move import Move
 from broker.background.move_workers import MoveWorker, worker_of
-from broker.background.swap import Swaps
+from broker.background.swap import Assign, Swaps
 from broker.background.throttle import Throttle
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta
@@ -56,19 +58,20 @@ class Moves:
         logs: LogManager,
         partitions: PartitionManager,
         cleaner: Cleaner,
+        disk_work: DiskWork,
+        checkpoints: Checkpoints,
         pools: Pools,
-        steps: CopySteps,
-        swaps: Swaps,
         monotonic_ns: Callable[[], int],
         config: MoveConfig,
+        assign: Assign,
     ) -> None:
         self._logs = logs
         self._partitions = partitions
         self._cleaner = cleaner
         self._pools = pools
-        self._steps = steps
-        self._swaps = swaps
-        self._monotonic_ns = monotonic_ns
+        self._steps = CopySteps(pools)
+        self._swaps = Swaps(logs, partitions, cleaner, disk_work, checkpoints, pools, self._steps, assign, monotonic_ns)
+        self.now_ns = monotonic_ns
         self._config = config  # replaced by reconfigure
         self._tasks = TaskOwner("moves")
         self._turn = asyncio.Lock()  # one request after the other
@@ -92,7 +95,7 @@ class Moves:
     def reconfigure(self, config: MoveConfig) -> None:
         """Let other settings hold, for moves that run too."""
         self._config = config
-        self.throttle.set_limit(config.max_bytes_per_second, self._monotonic_ns())
+        self.throttle.set_limit(config.max_bytes_per_second, self.now_ns())
         for worker in self._workers:
             worker.wake()
 
@@ -189,7 +192,7 @@ class Moves:
                 self._logs.drop_future(tp)
             self._partitions.get(*tp)
             raise LogDirOffline(f"log directory {future.log_dir.path} is offline")
-        move = self._moves[tp] = Move(partition, source, future, self._monotonic_ns())
+        move = self._moves[tp] = Move(partition, source, future, self.now_ns())
         move.say_started()
         self._worker_of(move).add(move)
 
@@ -253,7 +256,7 @@ class Moves:
             self._delay(move, failure)
         finally:
             move.is_busy = False
-            now_ns = self._monotonic_ns()
+            now_ns = self.now_ns()
             copied = move.copy.copied_bytes - copied_before
             self.copied_bytes += copied
             self.throttle.note(copied, now_ns)
@@ -271,11 +274,11 @@ class Moves:
         held_ns = await self._swaps.run(move, chunk_bytes)
         if held_ns is not None:
             self.completed_count += 1
-            move.say_done(held_ns, self._monotonic_ns())
+            move.say_done(held_ns, self.now_ns())
 
     def _delay(self, move: Move, failure: Exception) -> None:
         """Leave a move alone for a while, and say why unless that was said already."""
-        now_ns = self._monotonic_ns()
+        now_ns = self.now_ns()
         move.retry_at_ns = now_ns + self._config.backoff_ms * 1_000_000
         text = str(failure)
         if text != move.failure or now_ns - move.failure_said_ns >= SAME_FAILURE_EVERY_NS:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from broker.background.checkpoints import Checkpoints
+from broker.background.compaction import Cleaner
 from broker.background.copy_steps import CopySteps
 from broker.background.disk_work import DiskWork
 from broker.background.move import Move
@@ -41,6 +42,7 @@ class Swaps:
         self,
         logs: LogManager,
         partitions: PartitionManager,
+        cleaner: Cleaner,
         disk_work: DiskWork,
         checkpoints: Checkpoints,
         pools: Pools,
@@ -50,6 +52,7 @@ class Swaps:
     ) -> None:
         self._logs = logs
         self._partitions = partitions
+        self._cleaner = cleaner
         self._disk_work = disk_work
         self._checkpoints = checkpoints
         self._pools = pools
@@ -81,6 +84,7 @@ class Swaps:
         self._logs.deleted_logs.note_renamed(move.destination)
         await self._checkpoints.purge()
         await self._checkpoints.rewrite()
+        await self._cleaner.write_checkpoints()
         return held_ns
 
     async def _complete(self, move: Move, chunk_bytes: int) -> bool:

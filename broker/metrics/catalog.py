@@ -221,4 +221,36 @@ CLEANER_REMOVED_RECORDS = Metric(
 )
 CLEANER_SECONDS = Metric("odradek_log_cleaner_seconds", Kind.COUNTER, "Time that completed cleanings took")
 
+MOVES_MAX_LAG = Metric(
+    "kafka_server_replicaalterlogdirsmanager_maxlag",
+    Kind.GAUGE,
+    "Offsets that the copy of a partition which moves to another log directory is behind, at most",
+)
+MOVES_FAILING = Metric(
+    "kafka_server_replicaalterlogdirsmanager_failedpartitionscount",
+    Kind.GAUGE,
+    "Moves whose last attempt has failed; they are tried again",
+)
+MOVES_RUNNING = Metric("odradek_log_dir_moves_running", Kind.GAUGE, "Moves between log directories under way")
+MOVES_COMPLETED = Metric("odradek_log_dir_moves_completed", Kind.COUNTER, "Moves that came to their end")
+MOVES_COPIED_BYTES = Metric("odradek_log_dir_moves_copied_bytes", Kind.COUNTER, "Bytes copied by moves")
+MOVES_LIMIT = Metric(
+    "odradek_log_dir_moves_limit_bytes_per_second",
+    Kind.GAUGE,
+    "What all moves together may copy in a second; 9223372036854775807 is no limit",
+)
+_MOVE_LABELS = ("topic", "partition", "from", "to")
+MOVE_DONE_BYTES = Metric("odradek_log_dir_move_done_bytes", Kind.GAUGE, "Bytes that the copy holds", _MOVE_LABELS)
+MOVE_LEFT_BYTES = Metric(
+    "odradek_log_dir_move_left_bytes", Kind.GAUGE, "Bytes that are still to be copied", _MOVE_LABELS
+)
+MOVE_LAG = Metric("odradek_log_dir_move_lag", Kind.GAUGE, "Offsets that the copy is behind", _MOVE_LABELS)
+MOVE_RATE = Metric("odradek_log_dir_move_bytes_per_second", Kind.GAUGE, "Bytes copied a second, lately", _MOVE_LABELS)
+MOVE_LEFT_SECONDS = Metric(
+    "odradek_log_dir_move_left_seconds",
+    Kind.GAUGE,
+    "How long the move will take at this rate; absent while it stands still",
+    _MOVE_LABELS,
+)
+
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
