@@ -116,8 +116,8 @@ def _move_sources(moves: Moves) -> Iterator[Source]:
     yield Source(catalog.MOVE_DONE_BYTES, lambda: _per_move(moves, lambda move, _: move.done_bytes))
     yield Source(catalog.MOVE_LEFT_BYTES, lambda: _per_move(moves, lambda move, _: move.left_bytes))
     yield Source(catalog.MOVE_LAG, lambda: _per_move(moves, lambda move, _: move.lag))
-    yield Source(catalog.MOVE_RATE, lambda: _per_move(moves, Move.rate))
-    yield Source(catalog.MOVE_LEFT_SECONDS, lambda: _per_move(moves, Move.left_seconds))
+    yield Source(catalog.MOVE_RATE, lambda: _per_move(moves, lambda move, now_ns: move.rate(now_ns)))
+    yield Source(catalog.MOVE_LEFT_SECONDS, lambda: _per_move(moves, lambda move, now_ns: move.left_seconds(now_ns)))
 
 
 def _per_move(moves: Moves, value: Callable[[Move, int], float | None]) -> Iterable[Sample]:

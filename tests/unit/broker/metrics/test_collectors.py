@@ -24,6 +24,7 @@ from broker.runtime.pools import Pools
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
+from storage.types import TopicPartition
 from tests.harness.cleaning import CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted
 
@@ -50,6 +51,7 @@ class Rig:
             hosted.disk,
             hosted.logs.stats,
             self.cleaner,
+            cast(Any, _Moves()),
             hosted.logs,
             cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
         )
@@ -67,6 +69,29 @@ class _Sessions:
 
     def __len__(self) -> int:
         return 3
+
+
+class _Moves:
+    """One move, between two directories."""
+
+    failing_count, completed_count, copied_bytes = 1, 5, 900
+    throttle = SimpleNamespace(limit=1000)
+    move = SimpleNamespace(
+        tp=TopicPartition("t", 0),
+        source=SimpleNamespace(path="/a"),
+        destination=SimpleNamespace(path="/b"),
+        done_bytes=300,
+        left_bytes=100,
+        lag=7,
+        rate=lambda now_ns: now_ns / 2,
+        left_seconds=lambda now_ns: 2.0,
+    )
+
+    def running(self) -> list[Any]:
+        return [self.move]
+
+    def now_ns(self) -> int:
+        return 100
 
 
 @pytest.fixture
@@ -170,6 +195,19 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("odradek_log_retention_run_seconds") == 0.25
     assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
     assert rig.value("odradek_network_refused_frames_total") == 2
+
+
+def test_a_move_shows_how_far_it_is_between_its_directories(rig: Rig) -> None:
+    labels = {"topic": "t", "partition": "0", "from": "/a", "to": "/b"}
+    values = {"done_bytes": 300, "left_bytes": 100, "lag": 7, "bytes_per_second": 50, "left_seconds": 2}
+    for name, expected in values.items():
+        assert rig.value(f"odradek_log_dir_move_{name}", **labels) == expected
+    assert rig.value("kafka_server_replicaalterlogdirsmanager_maxlag") == 7
+    assert rig.value("kafka_server_replicaalterlogdirsmanager_failedpartitionscount") == 1
+    assert rig.value("odradek_log_dir_moves_running") == 1
+    assert rig.value("odradek_log_dir_moves_completed_total") == 5
+    assert rig.value("odradek_log_dir_moves_copied_bytes_total") == 900
+    assert rig.value("odradek_log_dir_moves_limit_bytes_per_second") == 1000
 
 
 def test_what_retention_let_go_is_told_by_reason(rig: Rig) -> None:
