@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from broker.api.alter_configs import AlterConfigsApi
+from broker.api.alter_log_dirs import AlterLogDirsApi
 from broker.api.cluster import ClusterApi
 from broker.api.configs import ConfigsApi
 from broker.api.delete_records import DeleteRecordsApi
@@ -38,6 +39,7 @@ FAMILIES: tuple[type[Family], ...] = (
     AlterConfigsApi,
     ReassignmentsApi,
     LogDirsApi,
+    AlterLogDirsApi,
     ProducersApi,
     GroupFindApi,
     GroupClassicApi,

@@ -13,6 +13,7 @@ from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage,
 from broker.metadata.live_config import LiveConfig
 from config.resolve import Resolver
 from config.sources import SourcedValue
+from config.views import MoveConfig
 from storage.errors import StorageFailure
 from tests.harness.hosted import NODE_ID, Hosted
 
@@ -31,7 +32,11 @@ class Rig:
         live = LiveConfig(Resolver({key: SourcedValue(text, "test") for key, text in values.items()}), NODE_ID)
         self.recovery = SimpleNamespace(thread_count=0)
         listeners = SimpleNamespace(limit=self.limits.append)
-        self.settings = LiveSettings(live, self.logs, cast("Any", self.recovery), cast("Any", listeners))
+        self.moves: list[MoveConfig] = []
+        moves = SimpleNamespace(reconfigure=self.moves.append)
+        self.settings = LiveSettings(
+            live, self.logs, cast("Any", self.recovery), cast("Any", listeners), cast("Any", moves)
+        )
 
     def image(self, **values: str) -> ClusterImage:
         """Return an image in which this broker has these dynamic values."""
@@ -47,13 +52,19 @@ def rig(tmp_path: Path):
 
 
 def test_a_change_of_the_broker_reaches_the_rooms(rig: Rig) -> None:
-    image = rig.image(cordoned_log_dirs=rig.a, max_connections="7", num_recovery_threads_per_data_dir="3")
+    image = rig.image(
+        cordoned_log_dirs=rig.a,
+        max_connections="7",
+        num_recovery_threads_per_data_dir="3",
+        replica_alter_log_dirs_io_max_bytes_per_second="1000",
+    )
     rig.settings.publish(Delta(changed_configs=frozenset({(TOPIC_RESOURCE, "t")})), image)
     assert (rig.logs.cordoned, rig.limits) == (frozenset(), [])
     rig.settings.publish(Delta(changed_configs=frozenset({(BROKER_RESOURCE, str(NODE_ID))})), image)
     assert rig.logs.cordoned == {rig.a}
     assert rig.recovery.thread_count == 3
     assert [limits.max_connections for limits in rig.limits] == [7]
+    assert [config.max_bytes_per_second for config in rig.moves] == [1000]
 
 
 def test_room_is_left_while_a_directory_that_works_is_not_cordoned(rig: Rig) -> None:
