@@ -67,7 +67,6 @@ class CopyStep:
         "_copy",
         "_cut_to",
         "_data",
-        "_path",
         "_region",
         "_starts_anew",
         "copied_bytes",
@@ -75,8 +74,10 @@ class CopyStep:
         "end_offset",
         "high_watermark",
         "is_flushed",
+        "is_short",
         "log_start_offset",
         "needed_bytes",
+        "path",
     )
 
     def __init__(self, copy: LogCopy, *, cut_to: int | None, starts_anew: bool) -> None:
@@ -84,7 +85,7 @@ class CopyStep:
         self._cut_to = cut_to
         self._starts_anew = starts_anew
         self._region: Region | None = None
-        self._path = ""  # of the file of the region, when the step was planned
+        self.path = ""  # of the file of the region, when the step was planned
         self._data: memoryview | None = None  # what the region holds, once it was read
         self._at = 0  # how much of it was appended
         # Set by the plan.
@@ -95,11 +96,12 @@ class CopyStep:
         self.is_flushed = False
         # Set by the run.
         self.copied_bytes = 0
+        self.is_short = False  # the file ended within the region
         self.needed_bytes = 0  # of a batch that is larger than the region
 
     def take(self, region: Region, cursor: Cursor) -> None:
         """Let the step append what a region holds."""
-        self._region, self.cursor, self._path = region, cursor, cursor.segment.log.path
+        self._region, self.cursor, self.path = region, cursor, cursor.segment.log.path
 
     def turn(self) -> bool:
         """Do the next piece; tell whether there is another one. Blocking: disk, cpu; any thread.
@@ -124,9 +126,8 @@ class CopyStep:
         try:
             data = self._region.read()
         except OSError as error:
-            raise StorageFailure(f"cannot read {self._path}: {error}", self._path) from error
-        if len(data) != len(self._region):
-            raise CorruptRecord(f"{self._path} is shorter than its batches")
+            raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
+        self.is_short = len(data) < len(self._region)
         return data
 
     def _append(self) -> bool:
@@ -138,7 +139,7 @@ class CopyStep:
         try:
             taken = self._copy.append(rest)
         except (CorruptRecord, CorruptBatch, InvalidRecord) as error:
-            raise CorruptRecord(f"cannot copy {self._path}: {error}") from error
+            raise CorruptRecord(f"cannot copy {self.path}: {error}") from error
         if not taken and not self._at:
             self.needed_bytes = parse_prefix(rest).size_bytes
         self._at += taken
@@ -285,8 +286,11 @@ class LogCopy:
         return cursor
 
     def note(self, step: CopyStep) -> None:
-        """Take note of a step that ran well."""
+        """Take note of a step that ran well. Raises: CorruptRecord when the log's file has lost its end."""
         step.release()
+        if step.is_short and self._cut_to is None:
+            self._cursor = None
+            raise CorruptRecord(f"{step.path} is shorter than its batches")
         self.copied_bytes += step.copied_bytes
         self._least_bytes = step.needed_bytes
         cursor = step.cursor

@@ -456,6 +456,28 @@ def test_a_damaged_batch_is_not_copied_and_the_copy_stays_as_it_was(pair):
     assert target.log_end_offset == 0
 
 
+def test_a_file_that_has_lost_its_end_is_damaged_unless_the_log_was_cut(pair):
+    log, target = pair()
+    for _ in range(4):
+        append(log)
+    copy = log.copy_into(target)
+    planned = copy.plan(CHUNK)
+    log.truncate_to(2)
+    planned.turn()
+    copy.note(planned)
+    append(log, epoch=1)
+    catch_up(copy)
+    assert_equal(log, target)
+    append(log)
+    planned = copy.plan(CHUNK)
+    with open(log.path + "/00000000000000000000.log", "r+b") as file:
+        file.truncate(log.size_bytes - 1)
+    planned.turn()
+    with pytest.raises(CorruptRecord):
+        copy.note(planned)
+    assert target.log_end_offset == 3
+
+
 def test_a_log_that_is_closed_is_not_copied(pair):
     log, target = pair()
     append(log)
