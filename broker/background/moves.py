@@ -73,6 +73,7 @@ class Moves:
         self._swaps = Swaps(logs, partitions, cleaner, disk_work, checkpoints, pools, self._steps, assign, monotonic_ns)
         self.now_ns = monotonic_ns
         self._config = config  # replaced by reconfigure
+        self._image: ClusterImage | None = None  # replaced by publish
         self._tasks = TaskOwner("moves")
         self._turn = asyncio.Lock()  # one request after the other
         self._moves: dict[TopicPartition, Move] = {}
@@ -101,6 +102,7 @@ class Moves:
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Follow the metadata, behind the partition manager: give up what has nothing to move any more."""
+        self._image = image
         self.look()
 
     def look(self) -> None:
@@ -114,8 +116,8 @@ class Moves:
     async def alter(self, tp: TopicPartition, path: str) -> None:
         """Let a partition lie in another directory, now or when it comes to be here; returns when that is accepted.
 
-        Raises: FutureNameTooLong, LogDirNotFound, LogDirOffline, LogDirCordoned, PartitionOffline, NoReplicaHere,
-        StorageFailure.
+        Raises: FutureNameTooLong, LogDirNotFound, LogDirOffline, LogDirCordoned, PartitionOffline, UnknownPartition,
+        NoReplicaHere, StorageFailure.
         """
         async with self._turn:
             log_dir = self._destination(tp, path)
@@ -126,6 +128,8 @@ class Moves:
             if current_dir is not log_dir and future is None:
                 self._logs.prefer(tp, path)
             if partition is None:
+                if self._image is None or self._image.partition(tp) is None:
+                    raise UnknownPartition(str(tp))
                 raise NoReplicaHere(f"{tp} has no replica here")
             if current_dir is log_dir or (future is not None and tp in self._moves):
                 return
@@ -267,11 +271,11 @@ class Moves:
     async def _step(self, move: Move) -> None:
         if move.is_stopped:
             return
-        chunk_bytes = self._config.chunk_bytes
-        if not move.copy.is_nearly_caught_up(chunk_bytes):
-            await self._steps.run(move, self.throttle.piece_bytes(chunk_bytes))
+        piece_bytes = self.throttle.piece_bytes(self._config.chunk_bytes)
+        if not move.copy.is_nearly_caught_up(piece_bytes):
+            await self._steps.run(move, piece_bytes)
             return
-        held_ns = await self._swaps.run(move, chunk_bytes)
+        held_ns = await self._swaps.run(move, piece_bytes)
         if held_ns is not None:
             self.completed_count += 1
             move.say_done(held_ns, self.now_ns())

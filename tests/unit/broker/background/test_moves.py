@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.background.move_workers import worker_of
+from broker.metadata.image import Delta
 from broker.partition.errors import (
     FutureNameTooLong,
     LogDirCordoned,
@@ -18,6 +19,7 @@ from broker.partition.errors import (
     LogDirOffline,
     NoReplicaHere,
     PartitionOffline,
+    UnknownPartition,
 )
 from config.views import LogConfig
 from storage.types import TopicPartition
@@ -280,8 +282,12 @@ async def test_a_cancellation_before_that_leaves_everything_as_it_was(bed: MoveB
 async def test_each_refusal_has_its_reason_and_keeps_an_earlier_preference(bed: MoveBed, paths: list[Path]) -> None:
     partition = bed.create("t", paths[0])
     unknown = TopicPartition("u", 0)
-    with pytest.raises(NoReplicaHere):
+    with pytest.raises(UnknownPartition):
         await bed.moves.alter(unknown, str(paths[2]))
+    bed.hosted.create("elsewhere", replicas=(2,), leader=2)
+    bed.moves.publish(Delta(), bed.hosted.image())
+    with pytest.raises(NoReplicaHere):
+        await bed.moves.alter(TopicPartition("elsewhere", 0), str(paths[2]))
     with pytest.raises(FutureNameTooLong):
         await bed.moves.alter(TopicPartition("n" * 249, 0), str(paths[1]))
     for path in (f"{paths[1]}/", "b", str(paths[1].parent)):
