@@ -441,7 +441,8 @@ class Broker:
     async def _prepare_logs(self, delta: Delta, image: ClusterImage) -> None:
         create = self._partitions.missing_logs(delta, image)
         if create is not None:
-            await self._on_metadata_disk(create)
+            for failure in await self._on_metadata_disk(create):
+                self._partitions.fail_dir_of(failure)
 
     def _resolver_now(self) -> Resolver:
         """Give the configuration in force, with what was changed while the broker runs."""
