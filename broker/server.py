@@ -362,11 +362,13 @@ class Broker:
         await self._tasks.close()
 
     async def _close_metadata(self) -> None:
+        was_online = self._metadata_dir.is_online
         try:
             await self._controller.close()
         except StorageFailure as failure:
             self._metadata_dir.fail(failure)  # else its marker would vouch for a log that was not closed
-            raise
+            if was_online:
+                raise
 
     async def _start_coordinators(self) -> None:
         controller = self._controller
