@@ -109,7 +109,9 @@ class GroupCoordinator:
 
     def is_led(self, group_id: str) -> bool:
         """Tell whether the group's coordinator is this broker; without an offsets topic nobody's is."""
-        return bool(self._partition_count) and self.partition_of(group_id) in self._runtime.partitions()
+        if self._is_closed or not self._partition_count:
+            return False
+        return self.partition_of(group_id) in self._runtime.partitions()
 
     def close(self) -> None:
         """Send everyone who is parked away and stop all timers."""
