@@ -41,10 +41,8 @@ class Inventory:
         """Return the directory that a path, as carried by StorageFailure, lies in."""
         if path is None:
             return None
-        for log_dir in self.dirs:
-            if path == log_dir.path or path.startswith(log_dir.path + os.sep):
-                return log_dir
-        return None
+        above = [one for one in self.dirs if path == one.path or path.startswith(one.path + os.sep)]
+        return max(above, key=lambda one: len(one.path), default=None)  # one directory may lie in another
 
     def add(self, tp: TopicPartition, log: PartitionLog, log_dir: LogDir) -> None:
         """List a current log."""

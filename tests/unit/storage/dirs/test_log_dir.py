@@ -183,3 +183,13 @@ def test_two_logs_that_were_used_are_refused(manager_of, tmp_path):
     shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
     with pytest.raises(DuplicateLog):
         manager_of(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_failure_in_a_directory_that_lies_in_another_one_is_its_own(manager_of, tmp_path):
+    manager = manager_of(tmp_path, tmp_path / "inner")
+    outer, inner = manager.dirs
+    assert manager.dir_at(str(tmp_path / "inner" / "t-0" / "0.log")) is inner
+    assert manager.dir_at(str(tmp_path / "inner")) is inner
+    assert manager.dir_at(str(tmp_path / "inner-2")) is outer
+    assert manager.dir_at(str(tmp_path) + "-2") is None
+    assert manager.dir_at(None) is None
