@@ -280,12 +280,10 @@ class LogManager:
         assert tp not in self.logs, tp
         on_failure = on_failure or self.fail_dir
         for log_dir in self._placement.candidates(tp, directory_id):
-            if not self._fs.exists(log_dir.path):  # made anew, it would hide that everything in it is gone
-                on_failure(log_dir, StorageFailure(f"log directory {log_dir.path} has vanished", log_dir.path))
-                continue
             path = os.path.join(log_dir.path, partition_dir(tp))
             is_ours = not self._fs.exists(path)
             try:
+                log_dir.ensure_present()  # made anew, it would hide that everything in it is gone
                 log = self._opening.create(path, tp, config, topic_id)
             except StorageFailure as failure:
                 if is_ours:
