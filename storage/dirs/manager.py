@@ -301,9 +301,13 @@ class LogManager:
             if self._fs.exists(path):
                 remove_log_files(self._fs, path)
 
-    def logs_in(self, log_dir: LogDir) -> list[PartitionLog]:
-        """Return the logs that lie in a directory, current and future ones. Any thread."""
-        return self._inventory.all_in(log_dir)
+    def counts(self) -> Mapping[str, int]:
+        """Return how many logs, current and future, lie in each directory; 0 for one that has none."""
+        return self._inventory.counts()
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return how many bytes the segments of the logs in each directory have; 0 for one that has none."""
+        return self._inventory.sizes()
 
     def dir_of(self, tp: TopicPartition) -> LogDir | None:
         """Return the directory that holds the current log of a partition."""
