@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
@@ -91,13 +91,13 @@ def broker_sources(
 
 
 def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
-    def per_online(value: Callable[[Sequence[PartitionLog]], int]) -> Iterable[Sample]:
-        return (((log_dir.path,), value(logs.logs_in(log_dir))) for log_dir in logs.online_dirs())
+    def per_online(values: Mapping[str, int]) -> Iterable[Sample]:
+        return (((log_dir.path,), values[log_dir.path]) for log_dir in logs.online_dirs())
 
     yield single(catalog.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
     yield Source(catalog.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
-    yield Source(catalog.DIR_LOGS, lambda: per_online(len))
-    yield Source(catalog.DIR_SIZE, lambda: per_online(lambda found: sum(log.size_bytes for log in found)))
+    yield Source(catalog.DIR_LOGS, lambda: per_online(logs.counts()))
+    yield Source(catalog.DIR_SIZE, lambda: per_online(logs.sizes()))
     yield Source(catalog.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
     yield Source(catalog.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))
 

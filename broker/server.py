@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sys
-import uuid
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
@@ -31,7 +30,7 @@ from broker.background.disk_work import DiskWork
 from broker.background.moves import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
-from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics
 from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step, nothing
@@ -378,11 +377,13 @@ class Broker:
         await self._tasks.close()
 
     async def _close_metadata(self) -> None:
+        was_online = self._metadata_dir.is_online
         try:
             await self._controller.close()
         except StorageFailure as failure:
             self._metadata_dir.fail(failure)  # else its marker would vouch for a log that was not closed
-            raise
+            if was_online:
+                raise
 
     async def _start_coordinators(self) -> None:
         controller = self._controller
@@ -396,7 +397,7 @@ class Broker:
                 lambda name: name in controller.image.topics_by_name, lambda name: controller.auto_create([name])
             ),
             now_ms=self._clock.now_ms,
-            new_uuid=self._new_member_uuid,
+            new_uuid=partial(random_member_uuid, self._rng),
             append_error_code=known_code,
         )
         self._coordinator.publish(full_delta(controller.image), controller.image)
@@ -460,13 +461,11 @@ class Broker:
     async def _prepare_logs(self, delta: Delta, image: ClusterImage) -> None:
         create = self._partitions.missing_logs(delta, image)
         if create is not None:
-            await self._on_metadata_disk(create)
+            for failure in await self._on_metadata_disk(create):
+                self._partitions.fail_dir_of(failure)
 
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)
-
-    def _new_member_uuid(self) -> str:
-        return str(uuid.UUID(bytes=self._rng.random_bytes(16), version=4))
 
     def _metric_sources(self) -> Iterator[Source | HistogramSource]:
         return broker_sources(

@@ -1,7 +1,11 @@
 """Typed failures of storage: each carries data; the broker's one table turns classes into Kafka error codes."""
 
+import errno
 from collections.abc import Sequence
 from typing import NamedTuple
+
+DISK_FAULTS = frozenset((errno.EIO, errno.EROFS, getattr(errno, "EUCLEAN", errno.EIO)))
+"""What a file system says when its disk is broken, whoever asks; a lack of space, memory or descriptors may pass."""
 
 
 class StorageError(Exception):

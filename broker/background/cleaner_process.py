@@ -10,7 +10,6 @@ or a service manager: the broker ends it.
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import signal
 import sys
@@ -37,7 +36,7 @@ from broker.background.cleaner_pipe import (
 from storage.compaction.rewrite import rewrite
 from storage.env.clock import SystemClock
 from storage.env.posix import PosixFileSystem
-from storage.errors import Uncleanable
+from storage.errors import DISK_FAULTS, Uncleanable
 
 NICENESS = 10
 """Weighs a tenth of the broker: hardly felt by requests, yet never starved on a machine that is full of work."""
@@ -52,8 +51,6 @@ RECEIVE_BYTES = 65_536
 _PR_SET_PDEATHSIG = 1
 _SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine)
 _SCHED_ATTR = Struct("=IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
-_DISK_FAULTS = (errno.EIO, errno.EROFS, errno.EUCLEAN if hasattr(errno, "EUCLEAN") else errno.EIO)
-
 Job = Callable[[Any, Callable[[Any], None]], Any]
 """(task, report) → result."""
 
@@ -126,7 +123,7 @@ def fault_of(failure: Exception) -> Fault:
         return Fault.OTHER
     cause = failure if isinstance(failure, OSError) else failure.__cause__
     if isinstance(cause, OSError):
-        return Fault.DISK if cause.errno in _DISK_FAULTS else Fault.OTHER
+        return Fault.DISK if cause.errno in DISK_FAULTS else Fault.OTHER
     return Fault.DATA
 
 

@@ -440,7 +440,7 @@ class Cleaner:
         if isinstance(failure, StorageFailure):
             self._partitions.fail_dir_of(failure)
         elif fault is Fault.DISK:
-            self._partitions.fail_dir_of(StorageFailure(f"cleaning {running.tp}: {failure}", running.log.path))
+            self._partitions.fail_dir_of(StorageFailure(f"cannot clean {running.tp}: {failure}", running.log.path))
         elif fault is Fault.DATA:
             self._mark_uncleanable(running.log, str(failure), getattr(failure, "details", ""))
         else:

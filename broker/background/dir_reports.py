@@ -53,6 +53,7 @@ class DirReports:
     def on_lost(self, log_dir: LogDir, failure: StorageFailure) -> None:
         """Draw the conclusion from a directory that has failed; one that never had an identity is known to nobody."""
         if self._is_essential(log_dir):
+            self._controller.fail(failure)
             self._give_up(f"the log directory of the cluster metadata failed: {failure}")
         elif not any(self._logs.online_dirs()):
             self._give_up(f"the last log directory failed: {failure}")

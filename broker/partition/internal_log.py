@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import ACKS_ALL
 from protocol.records.batch import iter_batches
+from storage.errors import StorageFailure
+from storage.log.partition_log import PartitionLog
 from storage.types import AppendOrigin
 
 SCAN_BYTES = 4 * 1024 * 1024
@@ -37,19 +39,37 @@ class InternalLog:
         return end_offset
 
     def scan(self, partition: int) -> Iterator[memoryview]:
-        """Give the stored batches one at a time, from the log start to the high watermark. Blocking: disk."""
+        """Give the stored batches one at a time, from the log start to the high watermark.
+
+        Raises: StorageFailure, after the directory was given up. Blocking: disk.
+        """
         hosted = self._partitions.get(self._topic, partition)
         offset = hosted.log.log_start_offset
         while offset < (log := hosted.log).high_watermark:  # which another one may have replaced meanwhile
-            found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
-            if found.region is None:
+            data = self._read(log, offset)
+            if not data:
                 return
-            data = memoryview(found.region.read(log.config.read_buffer_cap_bytes))
-            found.region.release()
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
                     yield data[position : position + header.size_bytes]
                     offset = header.next_offset
+
+    def _read(self, log: PartitionLog, offset: int) -> memoryview:
+        try:
+            found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
+            if found.region is None:
+                return memoryview(b"")
+            try:
+                return memoryview(found.region.read(log.config.read_buffer_cap_bytes))
+            finally:
+                found.region.release()
+        except OSError as error:
+            failure = StorageFailure(f"cannot read {log.path}: {error}", log.path)
+            self._partitions.fail_dir_of(failure)
+            raise failure from error
+        except StorageFailure as failure:
+            self._partitions.fail_dir_of(failure)
+            raise
 
     def leader_epoch(self, partition: int) -> int:
         """Give the epoch of our leadership, -1 for a partition that is not hosted here."""

@@ -126,10 +126,11 @@ class PartitionManager:
                 del self._hosted[tp]
                 partition.leave(PartitionOffline(str(tp)))
 
-    def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], None] | None:
+    def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], list[StorageFailure]] | None:
         """Give a call that creates the logs a step needs, for a thread, or None when they are few.
 
-        Publishing then finds them. What cannot be created is left to it, which tries again and says why.
+        It returns the failures of directories on the way, for `fail_dir_of`. Publishing then finds the logs; what could
+        not be created is left to it, which tries again and says why.
         """
         missing = [
             placed
@@ -140,7 +141,8 @@ class PartitionManager:
             return None
         configs = {placed.topic.name: self._config_for(placed.topic.name, image) for placed in missing}
 
-        def create() -> None:
+        def create() -> list[StorageFailure]:
+            failures: list[StorageFailure] = []
             for placed in missing:
                 with suppress(StorageError):
                     self._logs.create(
@@ -148,7 +150,9 @@ class PartitionManager:
                         placed.topic.topic_id,
                         configs[placed.topic.name],
                         directory_id=self._directory_id(placed.image),
+                        on_failure=lambda log_dir, failure: failures.append(failure),
                     )
+            return failures
 
         return create
 

@@ -47,12 +47,13 @@ class DeletedLogs:
         first_failure: StorageFailure | None = None
         for item in due:
             _, log_dir, path = item
-            self._pending.remove(item)
             try:
                 if log_dir.is_online and self._fs.exists(path):
                     remove_log_files(self._fs, path)
-            except OSError as error:
+            except OSError as error:  # and again with the next purge, unless the directory is offline by then
                 first_failure = first_failure or as_failure("remove", error, path)
+            else:
+                self._pending.remove(item)
         if first_failure is not None:
             raise first_failure
         return len(due)

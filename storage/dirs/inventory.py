@@ -41,10 +41,8 @@ class Inventory:
         """Return the directory that a path, as carried by StorageFailure, lies in."""
         if path is None:
             return None
-        for log_dir in self.dirs:
-            if path == log_dir.path or path.startswith(log_dir.path + os.sep):
-                return log_dir
-        return None
+        above = [one for one in self.dirs if path == one.path or path.startswith(one.path + os.sep)]
+        return max(above, key=lambda one: len(one.path), default=None)  # one directory may lie in another
 
     def add(self, tp: TopicPartition, log: PartitionLog, log_dir: LogDir) -> None:
         """List a current log."""
@@ -80,6 +78,15 @@ class Inventory:
         counts = Counter(log_dir.path for log_dir in list(self.dir_of.values()))
         counts.update(future.log_dir.path for future in list(self.futures.values()))
         return counts
+
+    def sizes(self) -> Counter[str]:
+        """Return how many bytes the segments of the logs in each directory have, current and future ones."""
+        sizes: Counter[str] = Counter()
+        for tp, log_dir in list(self.dir_of.items()):
+            sizes[log_dir.path] += self.logs[tp].size_bytes if tp in self.logs else 0
+        for future in list(self.futures.values()):
+            sizes[future.log_dir.path] += future.log.size_bytes
+        return sizes
 
     def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> list[TopicPartition]:
         """Put a directory offline and let go of its logs; return the partitions whose current log went with it."""

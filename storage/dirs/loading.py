@@ -123,6 +123,14 @@ class DirLoading:
         self.bytes_to_scan = sum(one.bytes_to_scan for one in self.logs)
         self._queue.extend(self.logs)
 
+    def leave_out(self, one: LogToLoad) -> None:
+        """Do not load a log, but let its files go; before the work begins."""
+        logger.warning("removing a log that was never used beside another one partition=%s dir=%s", one.tp, one.path)
+        self.logs = [log for log in self.logs if log is not one]
+        self._queue.remove(one)
+        self.log_count -= 1
+        self.deleted_paths.append(one.path)
+
     def _find_logs(self) -> list[LogToLoad]:
         """List the current and future logs of the directory; report everything that is not ours."""
         names = [entry.name for entry in self._fs.list_dir(self.log_dir.path) if entry.is_dir]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from config.views import LogConfig
@@ -35,7 +36,7 @@ from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
 from storage.log.deletions import unlink_files
 from storage.log.page_budget import PageCacheBudget
-from storage.log.partition_log import PartitionLog
+from storage.log.partition_log import PartitionLog, remove_log_files
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import partition_dir
 from storage.segment.open_files import OpenFiles
@@ -43,6 +44,8 @@ from storage.stats import LoadProgress, StorageStats
 from storage.types import TopicPartition
 
 ConfigFor = Callable[[TopicPartition], LogConfig]
+OnFailure = Callable[[LogDir, StorageFailure], object]
+"""Is told of a directory that has failed an operation, to put it offline."""
 
 
 class LogManager:
@@ -170,7 +173,7 @@ class LogManager:
 
         Raises: DuplicateLog. Blocking: reads the id files of partitions that occur twice.
         """
-        ensure_unique(self._fs, (log for loading in self.loading for log in loading.logs))
+        ensure_unique(self._fs, self.loading)
 
     def finish_loading(self) -> None:
         """Take over the loaded logs; what failed with an I/O error puts its directory offline.
@@ -260,31 +263,51 @@ class LogManager:
         self._placement.ensure_not_elsewhere(tp, directory_id)
 
     def create(
-        self, tp: TopicPartition, topic_id: bytes | None, config: LogConfig, *, directory_id: bytes = ZERO_UUID
+        self,
+        tp: TopicPartition,
+        topic_id: bytes | None,
+        config: LogConfig,
+        *,
+        directory_id: bytes = ZERO_UUID,
+        on_failure: OnFailure | None = None,
     ) -> PartitionLog:
         """Create the log of a new partition where Placement says; what was preferred for it is forgotten then.
 
-        directory_id is where the metadata wants it, if that is known. Raises: StorageFailure when no directory takes
-        it; a directory that fails on the way goes offline. Blocking: disk.
+        directory_id is where the metadata wants it, if that is known. A directory that fails on the way goes offline;
+        beside the owner of the logs that is left to it by on_failure.
+        Raises: StorageFailure when no directory takes it. Blocking: disk; any thread.
         """
         assert tp not in self.logs, tp
+        on_failure = on_failure or self.fail_dir
         for log_dir in self._placement.candidates(tp, directory_id):
-            if not self._fs.exists(log_dir.path):  # made anew, it would hide that everything in it is gone
-                self.fail_dir(log_dir, StorageFailure(f"log directory {log_dir.path} has vanished", log_dir.path))
-                continue
+            path = os.path.join(log_dir.path, partition_dir(tp))
+            is_ours = not self._fs.exists(path)
             try:
-                log = self._opening.create(os.path.join(log_dir.path, partition_dir(tp)), tp, config, topic_id)
+                log_dir.ensure_present()  # made anew, it would hide that everything in it is gone
+                log = self._opening.create(path, tp, config, topic_id)
             except StorageFailure as failure:
-                self.fail_dir(log_dir, failure)
+                if is_ours:
+                    self._undo_creation(path)
+                on_failure(log_dir, failure)
                 continue
             self._inventory.add(tp, log, log_dir)
             self._placement.preferred.pop(tp, None)
             return log
         raise StorageFailure(f"no log directory can take {tp}")
 
-    def logs_in(self, log_dir: LogDir) -> list[PartitionLog]:
-        """Return the logs that lie in a directory, current and future ones. Any thread."""
-        return self._inventory.all_in(log_dir)
+    def _undo_creation(self, path: str) -> None:
+        """Remove what there is of a log that could not be made, as far as the disk still does that."""
+        with suppress(OSError):
+            if self._fs.exists(path):
+                remove_log_files(self._fs, path)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many logs, current and future, lie in each directory; 0 for one that has none."""
+        return self._inventory.counts()
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return how many bytes the segments of the logs in each directory have; 0 for one that has none."""
+        return self._inventory.sizes()
 
     def dir_of(self, tp: TopicPartition) -> LogDir | None:
         """Return the directory that holds the current log of a partition."""

@@ -15,11 +15,12 @@ from storage.checkpoints.partition_metadata import read_partition_metadata
 from storage.dirs.errors import DuplicateLog
 from storage.dirs.futures import FutureLog
 from storage.dirs.inventory import Inventory
-from storage.dirs.loading import LogToLoad
+from storage.dirs.loading import DirLoading, LogToLoad
 from storage.dirs.moving import Moving
 from storage.dirs.renames import Renames
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageFailure
+from storage.segment.names import LOG_SUFFIX, parse_segment_file
 from storage.types import TopicPartition
 
 IsCurrent = Callable[[TopicPartition, bytes | None], bool]
@@ -31,20 +32,38 @@ DirectoryOf = Callable[[TopicPartition], bytes | None]
 logger = logging.getLogger(__name__)
 
 
-def ensure_unique(fs: FileSystem, found: Iterable[LogToLoad]) -> None:
+def ensure_unique(fs: FileSystem, loadings: Iterable[DirLoading]) -> None:
     """Make sure that no two folders hold the current log of one partition, nor two its future log.
 
-    Those of different topic ids may be: a directory was away while the topic was deleted and created anew. Raises:
-    DuplicateLog. Blocking: reads the id files of partitions that occur twice.
+    Those of different topic ids may be: a directory was away while the topic was deleted and created anew. One that
+    was never written to goes: its directory failed while the log was made there, and then it was made elsewhere.
+    Raises: DuplicateLog. Blocking: looks into the folders of partitions that occur twice.
     """
-    seen: dict[tuple[TopicPartition, bool], str] = {}
-    for one in found:
-        first = seen.setdefault((one.tp, one.is_future), one.path)
-        if first == one.path:
-            continue
-        topic_id, first_id = _topic_id(fs, one.path), _topic_id(fs, first)
-        if topic_id is None or first_id in (None, topic_id):
-            raise DuplicateLog(one.tp, first, one.path)
+    seen: dict[tuple[TopicPartition, bool], tuple[DirLoading, LogToLoad]] = {}
+    for loading in loadings:
+        for one in tuple(loading.logs):
+            first_loading, first = seen.setdefault((one.tp, one.is_future), (loading, one))
+            if first is one:
+                continue
+            topic_id, first_id = _topic_id(fs, one.path), _topic_id(fs, first.path)
+            if topic_id is not None and first_id is not None and topic_id != first_id:
+                continue
+            if _is_unused(fs, one.path):
+                loading.leave_out(one)
+            elif _is_unused(fs, first.path):
+                first_loading.leave_out(first)
+                seen[one.tp, one.is_future] = loading, one
+            else:
+                raise DuplicateLog(one.tp, first.path, one.path)
+
+
+def _is_unused(fs: FileSystem, path: str) -> bool:
+    """Tell whether a log was never written to: there is no segment but an empty one at offset 0."""
+    for entry in fs.list_dir(path):
+        segment = parse_segment_file(entry.name)
+        if segment is not None and (segment.base_offset > 0 or (segment.kind == LOG_SUFFIX and entry.size_bytes > 0)):
+            return False
+    return True
 
 
 def _topic_id(fs: FileSystem, path: str) -> bytes | None:

@@ -6,6 +6,7 @@ tells cold from warm; where the kernel or file system cannot say, everything cou
 
 from __future__ import annotations
 
+import errno
 import os
 
 PROBE_EVERY_BYTES = 512 * 1024
@@ -19,7 +20,10 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
 def is_resident(fd: int, position: int, size: int) -> bool:
-    """Tell whether [position, position + size) can be read without waiting for the disk, as far as probes show."""
+    """Tell whether [position, position + size) can be read without waiting for the disk, as far as probes show.
+
+    What cannot be read at all is not: whoever loads it learns why.
+    """
     last = position + size - 1
     try:
         while position < last:
@@ -28,8 +32,8 @@ def is_resident(fd: int, position: int, size: int) -> bool:
         os.preadv(fd, _probe, last, _NOWAIT)
     except BlockingIOError:
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return error.errno != errno.EIO
     return True
 
 

@@ -33,6 +33,7 @@ from protocol.records.batch import (
 )
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, DirectFile, File, FileSystem
+from storage.errors import DISK_FAULTS
 from storage.segment.direct_tail import DirectTail, DirectWrite, reserve
 from storage.segment.open_files import OpenFiles, OpenSegment
 from storage.segment.region import FileRegion, MemoryRegion, Region
@@ -160,6 +161,8 @@ class LogFile:
         try:
             return self._fs.open_direct(self.path)
         except OSError as error:
+            if error.errno in DISK_FAULTS:
+                raise
             logger.warning("a log stays on the page cache path=%s reason=%s", self.path, error)
             return None
 

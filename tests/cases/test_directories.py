@@ -1,5 +1,7 @@
 """Several log directories, and what becomes of partitions whose directory is away or cannot be read."""
 
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,11 +9,13 @@ import pytest
 
 from tests.harness import batches
 from tests.harness.broker import BrokerProcess, reference_wanted
-from tests.harness.raw import RawClient
+from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="looks at Odradek's own process and directories")
 
 NOT_LEADER = 6
+KAFKA_STORAGE_ERROR = 56
+NOTICED_WITHIN_S = 10.0
 FRESH_PARTITIONS = 4
 
 
@@ -106,3 +110,76 @@ def test_the_start_ends_when_the_only_directory_cannot_be_loaded(broker_factory:
     broker.start()
     with RawClient((broker.host, broker.port)) as client:
         assert client.end_offset("t") == 1
+
+
+def open_files_in(broker: BrokerProcess, directory: Path) -> list[str]:
+    links = [path.readlink() for path in Path(f"/proc/{broker.pid}/fd").iterdir() if path.is_symlink()]
+    return [str(target) for target in links if str(target).startswith(str(directory))]
+
+
+def test_an_idle_directory_that_is_removed_is_noticed_and_whoever_waits_is_told(
+    tmp_path: Path, two_dirs: BrokerProcess
+) -> None:
+    second = tmp_path / "second"
+    there = logs_in(second)
+    with RawClient((two_dirs.host, two_dirs.port)) as client, RawClient((two_dirs.host, two_dirs.port)) as waiting:
+        rows = [{"topic": "t", "partitions": [fetch_row(there[0], 1)]}]
+        waiting.send("fetch", 11, **fetch_values(rows, version=11, max_wait_ms=60_000))
+        began = time.monotonic()
+        shutil.rmtree(second)
+        [answer] = waiting.receive("fetch", 11)[1].responses
+        assert time.monotonic() - began < NOTICED_WITHIN_S
+        assert answer.partitions[0].error_code == KAFKA_STORAGE_ERROR
+        eventually(lambda: leaders(client, "t").count(-1) == len(there))
+        assert open_files_in(two_dirs, second) == []
+        client.append(
+            "t", batches.simple("still"), next(index for index in range(FRESH_PARTITIONS) if index not in there)
+        )
+        metrics = two_dirs.http_get("/metrics")
+        assert "kafka_log_logmanager_offlinelogdirectorycount 1.0" in metrics
+        assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{second}"}} 1.0' in metrics
+        assert "kafka_server_replicamanager_offlinereplicacount 2.0" in metrics
+    [line] = [line for line in two_dirs.log_text().splitlines() if "log directory offline" in line]
+    assert f"dir={second} partitions=2 reason=" in line
+    assert two_dirs.stop() == 0
+    assert not second.exists()
+    two_dirs.log_path.write_text("")  # the offline directory was wanted
+
+
+@pytest.mark.parametrize("gone", [("first",), ("first", "second"), ("metadata",)])
+def test_without_its_metadata_or_any_directory_the_broker_ends(
+    tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
+) -> None:
+    dirs = {name: tmp_path / name for name in ("first", "second", "metadata")}
+    broker = broker_factory(
+        {"log.dirs": f"{dirs['first']},{dirs['second']}"}
+        | ({"metadata.log.dir": str(dirs["metadata"])} if "metadata" in gone else {})
+    )
+    with RawClient((broker.host, broker.port)) as client:
+        client.create_topic("t", FRESH_PARTITIONS)
+    for name in gone:
+        shutil.rmtree(dirs[name])
+    assert broker.wait(timeout_s=NOTICED_WITHIN_S) == 1
+    text = broker.log_text()
+    assert f"log directory offline dir={dirs[gone[-1]]} " in text
+    assert "stopping reason=the log directory of the cluster metadata failed: " in text
+    assert "Traceback" not in text
+    for name, path in dirs.items():
+        is_served = name not in gone and path.exists()
+        assert (path / ".kafka_cleanshutdown").exists() == is_served
+    broker.log_path.write_text("")  # its errors were wanted
+
+
+def test_a_start_without_the_directory_of_the_metadata_ends_with_a_line_that_names_it(
+    tmp_path: Path, two_dirs: BrokerProcess
+) -> None:
+    first = tmp_path / "first"
+    two_dirs.stop()
+    first.rename(tmp_path / "away")
+    first.write_bytes(b"not mounted")
+    two_dirs.launch()
+    assert two_dirs.wait(timeout_s=15) == 1
+    last = two_dirs.log_text().splitlines()[-1]
+    assert last.startswith("odradek: ") and str(first) in last
+    assert not (tmp_path / "second" / "__cluster_metadata-0").exists()
+    two_dirs.log_path.write_text("")  # its errors were wanted

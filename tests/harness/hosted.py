@@ -25,6 +25,7 @@ from config.views import ListenerConfig, LogConfig
 from protocol.api_keys import ApiKey
 from storage.dirs.manager import LogManager
 from storage.env.clock import SeededRng
+from storage.env.fs import FileSystem
 from storage.env.posix import PosixFileSystem
 from storage.log.page_budget import PageCacheBudget
 from storage.types import TopicPartition
@@ -83,10 +84,16 @@ class IdleDisk:
 class Hosted:
     """One broker's partitions, as the API families see them; with pools given, their background work is done there."""
 
-    def __init__(self, *directories: Path, pools: Pools | None = None, page_cache_bytes: int = -1) -> None:
+    def __init__(
+        self,
+        *directories: Path,
+        pools: Pools | None = None,
+        page_cache_bytes: int = -1,
+        fs: FileSystem | None = None,
+    ) -> None:
         self.clock = ManualClock()
         self.pools = pools or Pools()
-        self.fs = PosixFileSystem()
+        self.fs: FileSystem = fs or PosixFileSystem()
         self.page_cache = PageCacheBudget(page_cache_bytes)
         self.dropped: list[tuple[str, int, int]] = []  # what the kernel was told to forget: path, position, size
         self.logs = LogManager(

@@ -8,6 +8,7 @@ Source: GroupCoordinatorService.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -40,8 +41,14 @@ from broker.coordinator.timers import Timers, TimeSource
 from broker.metadata.image import ClusterImage, Delta
 from config.views import GroupConfig
 from protocol.errors import ErrorCode
+from storage.env.clock import Rng
 
 R = TypeVar("R")
+
+
+def random_member_uuid(rng: Rng) -> str:
+    """Return what makes a member's id unique."""
+    return str(uuid.UUID(bytes=rng.random_bytes(16), version=4))
 
 
 class GroupCoordinator:
@@ -109,7 +116,9 @@ class GroupCoordinator:
 
     def is_led(self, group_id: str) -> bool:
         """Tell whether the group's coordinator is this broker; without an offsets topic nobody's is."""
-        return bool(self._partition_count) and self.partition_of(group_id) in self._runtime.partitions()
+        if self._is_closed or not self._partition_count:
+            return False
+        return self.partition_of(group_id) in self._runtime.partitions()
 
     def close(self) -> None:
         """Send everyone who is parked away and stop all timers."""

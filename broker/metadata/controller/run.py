@@ -180,6 +180,10 @@ class Controller:
         self._maybe_snapshot()
         return self.image
 
+    def fail(self, failure: StorageFailure) -> None:
+        """Write nothing more: the directory of the log has failed. Whoever waits for a command is told."""
+        self._fail(failure)
+
     async def close(self) -> None:
         """Wait for the commands under way and close the log.
 

@@ -13,6 +13,7 @@ from config.views import BrokerConfig, ListenerConfig
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, RequestCursor, TopicRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from storage.types import TopicPartition
 from tests.unit.broker.conftest import CLUSTER_ID, NODE_ID, PLAIN, Ask, Node
 
 NOT_ASKED = -(2**31)
@@ -59,6 +60,27 @@ async def test_a_partition_is_told_whole(ask: Ask, api: ClusterApi) -> None:
         for p in topic.partitions
     ] == [(0, n, NODE_ID, 0, [NODE_ID], [NODE_ID], []) for n in range(3)]
     assert not topic.is_internal
+
+
+async def test_a_partition_of_a_failed_directory_has_no_leader_and_an_offline_replica(
+    ask: Ask, api: ClusterApi, controller: Controller, node: Node
+) -> None:
+    await ask(api, named("a"), 12)  # what was told before is not told again
+    lost = bytes([9]) * 16
+    await controller.directories_offline([lost], {TopicPartition("a", 1): lost})
+    topic = (await ask(api, named("a"), 12)).topics[0]
+    assert [(p.error_code, p.leader_id, p.leader_epoch, p.isr_nodes, p.offline_replicas) for p in topic.partitions] == [
+        (0, NODE_ID, 0, [NODE_ID], []),
+        (5, -1, 1, [NODE_ID], [NODE_ID]),
+        (0, NODE_ID, 0, [NODE_ID], []),
+    ]
+    request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="a")], response_partition_limit=10)
+    described = (await ask(api, request, 0)).topics[0]
+    assert [(p.error_code, p.leader_id, p.offline_replicas) for p in described.partitions] == [
+        (0, NODE_ID, []),
+        (0, -1, [NODE_ID]),
+        (0, NODE_ID, []),
+    ]
 
 
 async def test_a_missing_topic_is_created_complete_or_not_there(ask: Ask, api: ClusterApi, node: Node) -> None:

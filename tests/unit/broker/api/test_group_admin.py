@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.internal_topics import partition_for
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -208,6 +209,20 @@ async def test_an_offsets_topic_that_cannot_be_created_is_no_coordinator_yet(ver
     response = await rig.call(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
     answer = response if version < 4 else response.coordinators[0]
     assert (answer.error_code, answer.node_id, answer.host, answer.port) == (E.COORDINATOR_NOT_AVAILABLE, -1, "", -1)
+
+
+@pytest.mark.parametrize("version", range(7))
+async def test_a_group_whose_partition_nobody_leads_has_no_coordinator(version: int) -> None:
+    rig = GroupRig()
+    rig.created.append("__consumer_offsets")
+    lost = partition_for("g", rig.partition_count)
+    rig.coordinator.serve(rig.partition_count, [number for number in range(rig.partition_count) if number != lost])
+    response = await rig.call(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
+    answer = response if version < 4 else response.coordinators[0]
+    assert (answer.error_code, answer.node_id) == (E.COORDINATOR_NOT_AVAILABLE, -1)
+    rig.coordinator.close()
+    response = await rig.call(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
+    assert (response if version < 4 else response.coordinators[0]).error_code == E.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize("version", range(1, 7))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from broker.coordinator.internal_topics import partition_for
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
@@ -536,3 +537,23 @@ async def test_while_loading_everything_is_14_but_heartbeats_are_fine() -> None:
     assert (await again.call(heartbeat_request(1, "x"), 4)).error_code == E.NONE
     await settle()
     assert (await again.call(heartbeat_request(1, "x"), 4)).error_code == E.UNKNOWN_MEMBER_ID
+
+
+# -- the partition is lost -------------------------------------------------------------------------------------------
+
+
+async def test_who_is_parked_is_sent_away_when_the_partition_is_led_no_longer_and_others_go_on() -> None:
+    rig = GroupRig()
+    lost, kept = "g", next(name for name in "abcdefgh" if partition_for(name, 4) != partition_for("g", 4))
+    await stable(rig, group_id=lost)
+    await joined(rig, group_id=kept)
+    parked = rig.start(join_request(group_id=lost, member_id=""), 3)  # a second member: the first has to come again
+    await settle()
+    assert not parked.done()
+    rig.coordinator.serve(4, [number for number in range(4) if number != partition_for(lost, 4)])
+    assert (await parked).error_code == E.NOT_COORDINATOR
+    assert (await rig.call(join_request(group_id=lost), 9)).error_code == E.NOT_COORDINATOR
+    assert (await rig.call(heartbeat_request(1, "m", group_id=lost), 4)).error_code == E.NOT_COORDINATOR
+    assert (await rig.call(join_request(group_id=kept), 9)).error_code == E.MEMBER_ID_REQUIRED
+    listed = await rig.call(ListGroupsRequest(), 4)
+    assert [group.group_id for group in listed.groups] == [kept]

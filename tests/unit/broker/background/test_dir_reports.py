@@ -26,6 +26,7 @@ class Controller:
         self.assigned: list[dict[TopicPartition, bytes]] = []
         self.answers = asyncio.Event()
         self.failure: Exception | None = None
+        self.ended_by: Exception | None = None
 
     @property
     def image(self) -> Any:
@@ -36,6 +37,9 @@ class Controller:
         await self.answers.wait()
         if self.failure is not None:
             raise self.failure
+
+    def fail(self, failure: Exception) -> None:
+        self.ended_by = failure
 
     async def assign_directories(self, directories: dict[TopicPartition, bytes]) -> None:
         self.assigned.append(directories)
@@ -90,6 +94,7 @@ async def test_a_second_failure_is_told_with_the_first(bed: Bed) -> None:
 async def test_the_directory_of_the_metadata_ends_the_broker(bed: Bed) -> None:
     await bed.fail(0)
     assert bed.controller.offline == []
+    assert bed.controller.ended_by is not None, "nothing more is written"
     assert "metadata" in bed.reasons[0]
     assert "I/O error" in bed.reasons[0]
 

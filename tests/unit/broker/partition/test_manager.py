@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.metadata.image import ClusterImage, Delta, PartitionImage, TopicImage, partitions_of
-from broker.partition.errors import PartitionOffline, UnknownPartition
+from broker.partition.errors import NotLeader, PartitionOffline, UnknownPartition
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import FEW_LOGS
 from broker.partition.purgatory import Waiter
@@ -219,6 +219,34 @@ def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp
     for one in lost:
         with pytest.raises(PartitionOffline):
             hosted.manager.get(*one.tp)
+
+
+def test_where_logs_are_and_were_is_known_by_the_ids_of_directories(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a", tmp_path / "b")
+    hosted.create("t", partitions=2)
+    ids = [log_dir.directory_id for log_dir in hosted.logs.dirs]
+    where = {TopicPartition("t", number): ids[number] for number in range(2)}
+    assert hosted.manager.whereabouts(hosted.current) == where
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", hosted.logs.dirs[1].path))
+    assert hosted.manager.whereabouts(hosted.current) == where, "also where it has failed"
+    hosted.delete("t")
+    assert hosted.manager.whereabouts(hosted.current) == {}
+
+
+def test_a_partition_that_nobody_leads_since_the_start_says_so_and_is_not_begun_anew(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "a")
+    placed = PartitionImage(-1, 4, 0, (NODE_ID,), (NODE_ID,), (bytes([9]) * 16,))
+    topic = TopicImage("t", topic_id_of("t"), (placed,))
+    image = ClusterImage("cluster", {"t": topic}, {topic.topic_id: topic}, hosted.current.brokers)
+    every = tuple(partitions_of(topic))
+    hosted.manager.publish(Delta(created_topics=(topic,), created_partitions=every), image)
+    for _ in range(2):
+        with pytest.raises(NotLeader) as raised:
+            hosted.manager.get("t", 0)
+        assert (raised.value.leader_id, raised.value.leader_epoch) == (-1, 4)
+        assert (len(hosted.manager), hosted.manager.offline_count) == (0, 1)
+        hosted.manager.publish(Delta(changed_partitions=every), image)
+    assert dirs_in(tmp_path / "a") == []
 
 
 def test_a_directory_that_vanishes_is_noticed_when_a_log_is_to_be_created_in_it(tmp_path: Path) -> None:

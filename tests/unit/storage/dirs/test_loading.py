@@ -177,6 +177,7 @@ def test_duplicates_are_refused_before_anything_is_recovered(manager_of, tmp_pat
     (there,) = [name for name in ("a", "b") if (tmp_path / name / "t-0").exists()]
     other = "b" if there == "a" else "a"
     (tmp_path / other / "t-0").mkdir()
+    (tmp_path / other / "t-0" / f"{5:020}.log").write_bytes(b"")  # empty, but it had records once
     manager = manager_of(tmp_path / "a", tmp_path / "b")
     opened = []
     with pytest.raises(DuplicateLog):

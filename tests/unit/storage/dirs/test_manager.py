@@ -174,6 +174,7 @@ def test_the_metadata_log_is_not_a_data_log(manager_of, tmp_path):
 def test_one_partition_in_two_directories_is_refused(manager_of, tmp_path):
     for name in "AB":
         (tmp_path / name / "t-0").mkdir(parents=True)
+        (tmp_path / name / "t-0" / f"{0:020}.log").write_bytes(b"records")
     with pytest.raises(DuplicateLog, match="t-0"):
         manager_of(tmp_path / "A", tmp_path / "B")
 

@@ -1,10 +1,11 @@
 """The hints of a read ahead: which range, in which pieces, and that they never matter but for speed."""
 
+import errno
 import os
 
 import pytest
 
-from storage.env.page_cache import HINT_PIECE_BYTES, load, read_ahead_end, will_need
+from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, load, read_ahead_end, will_need
 
 MIB = 1 << 20
 
@@ -77,3 +78,14 @@ def test_without_hints_in_the_system_nothing_is_done(fd, monkeypatch):
 def test_a_closed_file_is_no_failure(hints):
     will_need(2**20, 0, MIB)
     assert hints == []
+
+
+def test_what_cannot_be_read_is_not_there_and_what_cannot_be_told_is(monkeypatch):
+    """Whoever loads the unreadable range finds out what the disk says."""
+    for code, is_there in ((errno.EIO, False), (errno.EAGAIN, False), (errno.EOPNOTSUPP, True)):
+
+        def preadv(fd, buffers, position, flags, code=code):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os, "preadv", preadv)
+        assert is_resident(0, 0, 100) is is_there
