@@ -7,6 +7,9 @@ keep their offsets and their bytes; the copy makes its own segments, indexes, ep
 The log acts as the leader of its copy. The first step cuts the copy to what both have in common: where two logs have
 the same offset in the same leader epoch they are equal up to there (KIP-101), and an equal end alone proves nothing.
 Whatever is cut off the log later is cut off the copy first. Source: Kafka's ReplicaAlterLogDirsThread.
+
+After a stop that was not clean, what no flush had covered goes too: a power failure may have taken batches from the
+middle of it, which the epochs do not tell and which the log still has.
 """
 
 from __future__ import annotations
@@ -256,6 +259,8 @@ class LogCopy:
         if not self._is_aligned:
             self._is_aligned = True
             common = common_end(self._log, self._state)
+            if self._state.unproven_from is not None:
+                common = min(common, self._state.unproven_from)
             cut_to = common if cut_to is None else min(cut_to, common)
         return cut_to
 
@@ -266,7 +271,7 @@ class LogCopy:
                 step.end_offset = self._log.offsets.log_end_offset
             return
         file = cursor.segment.log
-        end = min(cursor.position + max(max_bytes, self._least_bytes), file.written_bytes)
+        end = min(cursor.position + max(max_bytes, self._least_bytes, PREFIX_SIZE), file.written_bytes)
         step.take(file.region(cursor.position, end), cursor)
 
     def _find(self, offset: int) -> Cursor | None:
@@ -291,6 +296,7 @@ class LogCopy:
         if step.is_short and self._cut_to is None:
             self._cursor = None
             raise CorruptRecord(f"{step.path} is shorter than its batches")
+        self._state.unproven_from = None  # cut with the first step
         self.copied_bytes += step.copied_bytes
         self._least_bytes = step.needed_bytes
         cursor = step.cursor

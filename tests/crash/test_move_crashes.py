@@ -114,7 +114,6 @@ class Broker:
             future = None
         if future is None:
             future = begin(self.manager, TP, str(self.root / place))
-        future.log.truncate_to(min(future.log.log_end_offset, self.log.log_end_offset))
         catch_up(self.manager, future)
 
     def checkpoint(self) -> None:
@@ -229,31 +228,34 @@ def sweep(
     """Run a script to its end, then stop it at one call after the other and see what a restart makes of it."""
     prepare(tmp_path / "prepared")
 
-    def run(crash_at: int | None) -> Broker:
+    def begin() -> Broker:
         root = tmp_path / "disk"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(tmp_path / "prepared", root)
-        fs = disk(str(root), crash_at=crash_at)
-        broker = Broker(root, "a", flushed=4, fs=fs)
-        try:
-            broker.load()
-            script(broker)
-        except Crashed:
-            assert crash_at is not None
-        broker.manager.close(clean=False)
-        return broker
+        return Broker(root, "a", flushed=4, fs=disk(str(root)))
 
-    calls = run(None).fs.calls
-    assert calls > 20
-    for crash_at in range(seed % STRIDE, calls, STRIDE):
-        broker = run(crash_at)
+    def run(broker: Broker) -> None:
+        broker.load()
+        script(broker)
+
+    whole = begin()
+    first = whole.fs.calls
+    run(whole)
+    whole.manager.close(clean=False)
+    assert whole.fs.calls - first > 20
+    for crash_at in range(first + seed % STRIDE, whole.fs.calls, STRIDE):
+        broker = begin()
+        broker.fs.crash_at = crash_at
+        with pytest.raises(Crashed):
+            run(broker)
+        broker.manager.close(clean=False)
         for choice in SEEDS:
             after = tmp_path / "after"
             broker.fs.aftermath(str(after), seed + choice)
             try:
                 check(after, broker)
             except BaseException as error:
-                raise AssertionError(f"SEED={seed} crash_at={crash_at} of {calls}, choice {choice}") from error
+                raise AssertionError(f"SEED={seed} crash_at={crash_at} of {whole.fs.calls}, {choice=}") from error
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from storage.dirs.futures import FutureLog
 from storage.dirs.manager import LogManager
+from storage.log.copying import CopyStep, LogCopy
 from storage.log.partition_log import PartitionLog
-from storage.types import AppendOrigin, TopicPartition
+from storage.types import TopicPartition
 
 
 def begin(manager: LogManager, tp: TopicPartition, path: str) -> FutureLog:
@@ -15,24 +16,27 @@ def begin(manager: LogManager, tp: TopicPartition, path: str) -> FutureLog:
     return manager.create_future(tp, log_dir, manager.logs[tp].config)
 
 
-def catch_up(manager: LogManager, future: FutureLog) -> None:
-    """Copy all that the current log has and the copy has not, and make it durable, in one step."""
-    current = manager.logs[future.tp]
+def catch_up(manager: LogManager, future: FutureLog, *, max_bytes: int = 1 << 20) -> None:
+    """Copy all that the current log has and the copy has not, and make it durable."""
+    copy = copy_all(manager.logs[future.tp], future, max_bytes=max_bytes)
+    _step(copy, future, copy.plan(max_bytes, is_flushed=True))
+    copy.close()
+
+
+def copy_all(current: PartitionLog, future: FutureLog, *, max_bytes: int = 1 << 20) -> LogCopy:
+    """Copy all that the current log has and the copy has not."""
+    copy = current.copy_into(future.log)
+    while not copy.is_caught_up:
+        _step(copy, future, copy.plan(max_bytes))
+    return copy
+
+
+def _step(copy: LogCopy, future: FutureLog, step: CopyStep) -> None:
     future.begin_step()
-    copy(current, future)
-    future.log.flush()
+    while step.turn():
+        pass
     future.end_step()
-
-
-def copy(current: PartitionLog, future: FutureLog, *, max_bytes: int = 1 << 20) -> None:
-    """Append to the copy what it has not, up to the end of the log."""
-    end = current.log_end_offset
-    while future.log.log_end_offset < end:
-        found = current.read(future.log.log_end_offset, max_bytes=max_bytes, bound=end, min_one_batch=True)
-        assert found.region is not None
-        future.log.append(found.region.read(), leader_epoch=0, origin=AppendOrigin.REPLICATION)
-        found.region.release()
-    future.log.advance_high_watermark(current.high_watermark)
+    copy.note(step)
 
 
 def swap(manager: LogManager, tp: TopicPartition) -> None:

@@ -11,7 +11,7 @@ from storage.env.posix import PosixFileSystem
 from storage.errors import LogClosed, StorageFailure
 from storage.types import TopicPartition
 from tests.sim.logs import append, batch, read_all
-from tests.sim.moves import begin, catch_up, copy, swap
+from tests.sim.moves import begin, catch_up, copy_all, swap
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
@@ -231,8 +231,8 @@ def test_a_directory_that_has_vanished_is_not_made_anew_for_a_copy(manager, tmp_
 def test_removed_segments_of_a_copy_wait_for_nothing_and_leave_no_stale_path(manager, tmp_path, clock):
     config = LogConfig(segment_bytes=len(batch()), retention_bytes=2 * len(batch()))
     future = begin(manager, TP, str(tmp_path / "b"))
-    future.log.config = config
-    copy(manager.logs[TP], future, max_bytes=1)
+    manager.logs[TP].config = config
+    copy_all(manager.logs[TP], future, max_bytes=1)
 
     def let_go() -> None:
         removal = future.log.retain(clock.now)
@@ -245,7 +245,7 @@ def test_removed_segments_of_a_copy_wait_for_nothing_and_leave_no_stale_path(man
     assert not [name for name in os.listdir(future.log.path) if name.endswith(".deleted")]
     for _ in range(3):
         append(manager.logs[TP])
-    copy(manager.logs[TP], future, max_bytes=1)
+    copy_all(manager.logs[TP], future, max_bytes=1)
     let_go()
     swap(manager, TP)
     log = manager.logs[TP]

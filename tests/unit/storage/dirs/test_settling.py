@@ -11,7 +11,7 @@ from storage.dirs.manager import LogManager
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.sim.logs import append, batch, offsets_of
-from tests.sim.moves import begin, catch_up, copy, swap
+from tests.sim.moves import begin, catch_up, copy_all, swap
 
 TP = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
@@ -258,9 +258,7 @@ def test_all_checkpoints_of_a_directory_have_its_copies_and_nothing_that_has_lef
 def test_a_clean_stop_flushes_copies_too(moving, start, tmp_path):
     future = moving.futures[TP]
     current = moving.logs[TP]
-    future.begin_step()
-    copy(current, future)
-    future.end_step()
+    copy_all(current, future)
     moving.close()
     assert (tmp_path / "b/recovery-point-offset-checkpoint").read_bytes() == b"0\n1\nt 0 9\n"
     assert (tmp_path / "b/.kafka_cleanshutdown").exists()
@@ -268,11 +266,29 @@ def test_a_clean_stop_flushes_copies_too(moving, start, tmp_path):
     assert (manager.futures[TP].log.recovery_point, manager.futures[TP].log.log_end_offset) == (9, 9)
 
 
+def test_what_no_flush_had_covered_of_a_copy_is_copied_anew_after_a_stop_that_was_not_clean(moving, start, tmp_path):
+    """A power failure may have taken batches from the middle of it."""
+    copy_all(moving.logs[TP], moving.futures[TP])
+    moving.checkpoint_recovery_points()
+    manager = start()
+    settle(manager, named=0)
+    future = manager.futures[TP]
+    assert (future.log.log_end_offset, future.log.recovery_point) == (9, 5)
+    copy = manager.logs[TP].copy_into(future.log)
+    step = copy.plan(1 << 20)
+    assert not step.turn()
+    assert future.log.log_end_offset == 5
+    copy.note(step)
+    copy.close()
+    catch_up(manager, future)
+    assert offsets_of(future.log) == list(range(9))
+
+
 def test_a_copy_that_cannot_be_closed_keeps_its_directory_from_the_marker(moving, tmp_path):
     append(moving.logs[TP])
     future = moving.futures[TP]
     current = moving.logs[TP]
-    copy(current, future)
+    copy_all(current, future)
     shutil.rmtree(future.log.path)
     moving.close()
     assert not (tmp_path / "b/.kafka_cleanshutdown").exists()
