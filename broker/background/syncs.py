@@ -1,7 +1,8 @@
 """Syncs beside the loop: run a plan of a log's in the I/O pool of its directory, and judge how it ended.
 
-A plan that fails takes the directory, with one exception: a log that was deleted meanwhile has left its name, and what
-cannot be found under it proves nothing. A failed sync is never repeated: the kernel may have dropped the dirty pages.
+A plan that fails takes the directory, with one exception: a log that was deleted or moved meanwhile has left its name,
+and what cannot be found under it proves nothing. A failed sync is never repeated: the kernel may have dropped the dirty
+pages.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ class Syncs:
 
         The log is the one that the plan was made of: another one may take its place meanwhile.
         """
+        path = log.path
         try:
-            seconds = await self._pools.io(os.path.dirname(log.path), partial(self._timed, plan))
+            seconds = await self._pools.io(os.path.dirname(path), partial(self._timed, plan))
         except StorageFailure as failure:
-            if not (log.is_closed and isinstance(failure.__cause__, FileNotFoundError)):
+            has_left = log.is_closed or log.path != path
+            if not (has_left and isinstance(failure.__cause__, FileNotFoundError)):
                 partition.fail(failure)
             return False
         latency.observe(seconds)

@@ -235,7 +235,9 @@ class PartitionManager:
                 if not is_new:
                     self._logs.ensure_not_elsewhere(tp, directory_id)
                 log = self._logs.create(tp, topic_id, config, directory_id=directory_id)
-            elif log.topic_id is not None and log.topic_id != topic_id:
+            elif log.topic_id is None:
+                log.assign_topic_id(topic_id)
+            elif log.topic_id != topic_id:
                 raise InconsistentTopicId(log.path, topic_id, log.topic_id)
         except (StorageError, OSError) as failure:
             logger.error("partition offline partition=%s reason=%s", tp, failure)

@@ -117,11 +117,20 @@ class Settling:
                 inventory.futures[tp] = future
         for tp, future in list(inventory.futures.items()):
             if tp in inventory.logs:
-                logger.info("a move is not finished partition=%s from=%s", tp, inventory.logs[tp].path)
+                self._keep(future)
             elif future.log_dir.directory_id == directory_of(tp):
                 self._promote(future)
             else:
                 logger.error("only an unfinished copy of a log is here partition=%s dir=%s", tp, future.log.path)
+
+    def _keep(self, future: FutureLog) -> None:
+        current = self._inventory.logs[future.tp]
+        logger.info("a move is not finished partition=%s from=%s to=%s", future.tp, current.path, future.log.path)
+        if future.log.topic_id is None and current.topic_id is not None:
+            try:
+                future.log.assign_topic_id(current.topic_id)
+            except StorageFailure as failure:
+                self._inventory.fail_dir(future.log_dir, failure)
 
     def _promote(self, future: FutureLog) -> None:
         copy = future.log.path

@@ -141,6 +141,11 @@ class PartitionLog:
         """Id of the topic's incarnation, None for logs of brokers that had none."""
         return self._state.topic_id
 
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Give a log an id that has none, or whose file did not survive. Raises: StorageFailure. Blocking: disk."""
+        guarded(self._state, "write the topic id in", lambda: _write_topic_id(self._state, topic_id))
+        self._state.topic_id = topic_id
+
     @property
     def path(self) -> str:
         """Directory of the log."""
@@ -427,9 +432,11 @@ class PartitionLog:
 
     def move_to_directory(self, path: str) -> None:
         """Follow a rename of the directory; open files stay open."""
-        self._state.path = path
-        self._state.epochs.move_to_directory(path)
-        for segment in self._state.segments:
+        state = self._state
+        state.path = path
+        state.unsynced_files = [os.path.join(path, os.path.basename(file)) for file in state.unsynced_files]
+        state.epochs.move_to_directory(path)
+        for segment in state.segments:
             segment.move_to_directory(path)
 
     def _release_files(self) -> None:
@@ -465,12 +472,16 @@ def _settle_topic_id(state: LogState, topic_id: bytes | None) -> bytes | None:
     try:
         found = read_partition_metadata(state.fs, state.path)
     except CorruptCheckpoint as error:
-        logger.warning("rewriting a damaged file path=%s reason=%s", error.path, error.reason)
+        logger.warning("ignoring a damaged file path=%s reason=%s", error.path, error.reason)
         found = None
     if found is None and topic_id is not None:
-        write_partition_metadata(state.fs, state.path, topic_id)
-        state.unsynced_files.append(os.path.join(state.path, PARTITION_METADATA))
-        state.has_new_names = True
+        _write_topic_id(state, topic_id)
     elif found is not None and topic_id is not None and found != topic_id:
         raise InconsistentTopicId(state.path, topic_id, found)
     return found or topic_id
+
+
+def _write_topic_id(state: LogState, topic_id: bytes) -> None:
+    write_partition_metadata(state.fs, state.path, topic_id)
+    state.unsynced_files.append(os.path.join(state.path, PARTITION_METADATA))
+    state.has_new_names = True

@@ -168,6 +168,17 @@ async def test_a_topic_deleted_while_its_flush_runs_answers_and_harms_no_directo
     assert gated.hosted.lost_dirs == []
 
 
+async def test_a_log_retired_while_its_flush_runs_harms_no_directory(gated: Gated) -> None:
+    partition = gated.hosted.create("t", config=by_count(1, segment_bytes=100))
+    sent = gated.send("t")
+    await settled()
+    gated.hosted.logs.retire(partition.tp)
+    gated.pools.open()
+    await settled()
+    assert gated.hosted.lost_dirs == []
+    sent.cancel()
+
+
 async def test_a_wait_that_is_given_up_leaves_the_others_waiting(gated: Gated) -> None:
     gated.hosted.create("t", config=ON_APPEND)
     gone, stays = gated.send("t"), gated.send("t")

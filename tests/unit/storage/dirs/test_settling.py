@@ -151,6 +151,32 @@ def test_a_copy_beside_its_log_stays_wherever_the_metadata_wants_the_log(moving,
     assert manager.futures[TP].log_dir.path == str(tmp_path / "b")
 
 
+def test_a_copy_whose_id_did_not_survive_gets_it_from_its_log(moving, start, tmp_path):
+    (name,) = [one for one in os.listdir(tmp_path / "b") if one.endswith("-future")]
+    (tmp_path / "b" / name / "partition.metadata").write_bytes(b"torn")
+    manager = start()
+    settle_any(manager)
+    assert manager.futures[TP].log.topic_id == TOPIC_ID
+    assert start().futures[TP].log.topic_id == TOPIC_ID
+
+
+def settle_any(manager: LogManager) -> None:
+    manager.settle_futures(lambda tp, topic_id: topic_id in (None, TOPIC_ID), lambda tp: None)
+
+
+def test_what_a_promoted_copy_still_has_to_make_durable_is_known_under_its_new_name(moving, start, tmp_path):
+    catch_up(moving, moving.futures[TP])
+    moving.checkpoint_recovery_points()
+    moving.retire(TP)
+    (name,) = [one for one in os.listdir(tmp_path / "b") if one.endswith("-future")]
+    (tmp_path / "b" / name / "00000000000000000000.txnindex").write_bytes(b"torn")  # rebuilt by recovery
+    manager = start()
+    settle(manager, named=1)
+    unsynced = manager.logs[TP]._state.unsynced_files
+    assert unsynced
+    assert {os.path.dirname(path) for path in unsynced} == {manager.logs[TP].path}
+
+
 @pytest.mark.parametrize("topic_id", [None, OTHER_ID])
 def test_a_copy_of_a_topic_that_is_gone_is_set_aside(moving, start, tmp_path, topic_id):
     manager = start()
