@@ -54,7 +54,7 @@ _INTRODUCTION = """\
 
 Generated from the handler table by `make docs`; do not edit.
 
-A version is served as Apache Kafka 4.2 serves it, or it is not advertised. A request outside these ranges closes the
+A version is served as Apache Kafka 4.3 serves it, or it is not advertised. A request outside these ranges closes the
 connection, but for ApiVersions, which then answers in its oldest layout.
 
 | Key | API | Versions | Handler |
