@@ -122,8 +122,6 @@ def move_config(resolver: Resolver) -> MoveConfig:
     return MoveConfig(
         threads=max(1, len(_log_dir_entries(resolver)) if threads is None else threads),
         max_bytes_per_second=LONG_MAX if rate is None else rate,
-        quota_window_num=get("alter.log.dirs.replication.quota.window.num"),
-        quota_window_size_seconds=get("alter.log.dirs.replication.quota.window.size.seconds"),
         backoff_ms=get("replica.fetch.backoff.ms"),
         chunk_bytes=get("replica.fetch.max.bytes"),
     )

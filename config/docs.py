@@ -54,8 +54,6 @@ WITHOUT_EFFECT_YET = {
     ),
     "broker": frozenset(
         {
-            "alter.log.dirs.replication.quota.window.num",
-            "alter.log.dirs.replication.quota.window.size.seconds",
             "controlled.shutdown.enable",
             "inter.broker.listener.name",
             "max.connection.creation.rate",

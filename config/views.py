@@ -155,8 +155,6 @@ class MoveConfig(NamedTuple):
     threads: int = 1
     max_bytes_per_second: int = LONG_MAX
     """Shared by all moves; LONG_MAX = unlimited."""
-    quota_window_num: int = 11
-    quota_window_size_seconds: int = 1
     backoff_ms: int = 1_000
     chunk_bytes: int = 1_048_576
     """Most bytes of one read, but one batch at least."""

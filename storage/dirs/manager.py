@@ -239,7 +239,7 @@ class LogManager:
 
     def prefer(self, tp: TopicPartition, path: str) -> None:
         """Remember a directory for a log that is to be created, in place of an earlier one."""
-        self._placement.preferred[tp] = path
+        self._placement.prefer(tp, path)
 
     @property
     def preferred(self) -> Mapping[TopicPartition, str]:

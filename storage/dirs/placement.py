@@ -8,6 +8,9 @@ from storage.dirs.log_dir import LogDir
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 
+MAX_PREFERRED = 10_000
+"""So many partitions that are not here yet may have a directory chosen: names cost their sender nothing."""
+
 
 class Placement:
     """Chooses directories, the best one first."""
@@ -19,6 +22,14 @@ class Placement:
         # The path remembered for a log that is to be created; written by `prefer`, taken out by the creation.
         self.preferred: dict[TopicPartition, str] = {}
         self.cordoned: frozenset[str] = frozenset()  # paths that take no new logs by themselves; replaced by configs
+
+    def prefer(self, tp: TopicPartition, path: str) -> None:
+        """Remember a directory for a log that is to be created; beyond the bound the oldest preference is forgotten."""
+        self.preferred.pop(tp, None)
+        if len(self.preferred) >= MAX_PREFERRED:
+            oldest, *_ = tuple(self.preferred)  # a copy: threads that create logs take entries out
+            self.preferred.pop(oldest, None)
+        self.preferred[tp] = path
 
     def candidates(self, tp: TopicPartition, directory_id: bytes = ZERO_UUID) -> list[LogDir]:
         """Return the directories that may take a new log, in the order in which to try them. Any thread.

@@ -23,6 +23,7 @@ VIEWS = (
     "LogConfig",
     "CleanerConfig",
     "LogManagerConfig",
+    "MoveConfig",
     "NetworkConfig",
     "ConnectionLimits",
     "BrokerConfig",

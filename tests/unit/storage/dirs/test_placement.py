@@ -5,6 +5,7 @@ import os
 import pytest
 
 from config.views import LogConfig
+from storage.dirs import placement
 from storage.dirs.manager import LogManager
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
@@ -132,3 +133,10 @@ def test_a_log_is_not_begun_anew_beside_an_unfinished_copy(manager):
     manager.fail_dir(manager.dirs[A], StorageFailure("EIO", manager.dirs[A].path))
     with pytest.raises(StorageFailure, match=f"unfinished copy.*{future.log.path}"):
         manager.ensure_not_elsewhere(tp, manager.dirs[A].directory_id)
+
+
+def test_preferences_are_bounded_and_the_oldest_goes_first(manager, monkeypatch):
+    monkeypatch.setattr(placement, "MAX_PREFERRED", 3)
+    for number in (0, 1, 2, 0, 3):
+        prefer(manager, number, B)
+    assert [tp.partition for tp in manager.preferred] == [2, 0, 3]
