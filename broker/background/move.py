@@ -28,6 +28,7 @@ class Move:
         self.source = source
         self.future = future
         self.copy = partition.log.copy_into(future.log)
+        self.was_begun = future.log.log_end_offset > future.log.log_start_offset  # by an earlier run of the broker
         self.started_ns = now_ns
         self.retry_at_ns = 0  # set after an error
         self.is_busy = False  # a worker is at it

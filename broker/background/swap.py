@@ -123,6 +123,9 @@ class Swaps:
                 self._logs.restore(move.tp, retired)
                 await self._sync(move.source, retired)
             raise
+        if move.was_begun and log.config.is_compact:
+            # The log may have been cleaned while the copy was away: what was copied before would pass for clean.
+            self._logs.set_cleaner_checkpoint(move.tp, log.log_start_offset)
         move.partition.serve(log)
 
     async def _sync(self, log_dir: LogDir, retired: Retired) -> None:

@@ -523,6 +523,23 @@ async def test_a_stop_leaves_a_copy_that_the_next_start_goes_on_with(paths: list
     await again.close()
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_of_a_copy_from_an_earlier_run_nothing_passes_for_clean(paths: list[Path], is_begun: bool) -> None:
+    bed = MoveBed(*paths)
+    partition = bed.create("t", paths[0], config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    bed.logs.set_cleaner_checkpoint(partition.tp, 8)
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    if is_begun:
+        await bed.moves._steps.run(bed.move_of(partition), 500)
+        bed.moves._end(bed.move_of(partition), "as at a stop")
+        await bed.moves._begin(partition, bed.logs.futures[partition.tp])
+    await bed.moves.start()
+    await bed.until(lambda: not bed.moves.running())
+    assert bed.dir_of(partition) == "b"
+    assert bed.logs.cleaner_checkpoint(partition.tp) == (0 if is_begun else 8)
+    await bed.close()
+
+
 async def test_a_copy_without_a_log_waits(paths: list[Path]) -> None:
     bed = MoveBed(*paths)
     partition = bed.create("t", paths[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from typing import Any
 
@@ -127,3 +128,33 @@ def test_a_disk_that_fails_an_append_is_not_asked_again(hosted: Hosted, monkeypa
     assert waiter.changed == {neighbour}
     assert (len(hosted.manager), hosted.manager.offline_count) == (0, 2)
     assert not any(log_dir.is_online for log_dir in hosted.logs.dirs)
+
+
+async def test_appends_on_hold_wait_though_the_disk_keeps_up_and_the_other_way_round(hosted: Hosted) -> None:
+    partition = hosted.create("t")
+    partition.hold()
+    partition.close_gate()
+    waiting = asyncio.ensure_future(partition.room())
+    await asyncio.sleep(0)
+    partition.open_gate()
+    await asyncio.sleep(0)
+    assert partition.is_on_hold and not waiting.done() and not partition.is_immediate
+    partition.close_gate()
+    partition.release()
+    await asyncio.sleep(0)
+    assert not partition.is_on_hold and not waiting.done()
+    partition.open_gate()
+    await waiting
+    await asyncio.sleep(0)
+    assert partition.has_room and partition.is_immediate
+
+
+async def test_a_partition_that_is_left_on_hold_lets_everybody_go(hosted: Hosted) -> None:
+    partition = hosted.create("t")
+    partition.hold()
+    waiting = asyncio.ensure_future(partition.room())
+    await asyncio.sleep(0)
+    hosted.delete("t")
+    await waiting
+    partition.release()
+    assert not partition.is_on_hold

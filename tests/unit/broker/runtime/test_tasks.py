@@ -101,3 +101,18 @@ async def test_closing_an_owner_waits_until_its_tasks_have_cleaned_up() -> None:
     await asyncio.sleep(0)
     await owner.close()
     assert steps == ["cleaned"]
+
+
+async def test_tasks_of_one_name_are_waited_for_alone() -> None:
+    owner = TaskOwner("owner")
+    ends = {name: asyncio.Event() for name in ("a", "b")}
+    for name, end in ends.items():
+        owner.spawn(name, end.wait())
+    waiting = asyncio.ensure_future(owner.join("a"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    ends["a"].set()
+    assert await waiting
+    assert not await owner.join("a") and len(owner) == 1
+    ends["b"].set()
+    assert await owner.join()
