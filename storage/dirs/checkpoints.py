@@ -33,7 +33,7 @@ class DirCheckpoints:
 
     def recovery_points(self) -> None:
         """Write how far each log is durable."""
-        self._write(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        self._write(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point_to_checkpoint)
 
     def high_watermarks(self) -> None:
         """Write the high watermarks."""

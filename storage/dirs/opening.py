@@ -61,7 +61,10 @@ class Opening:
             loading.high_watermarks.get(one.tp, 0),
             loading.is_clean,
         )
-        return self._open(one.path, one.tp, config, parameters, progress=progress, is_alone=one.is_future)
+        log = self._open(one.path, one.tp, config, parameters, progress=progress, is_alone=one.is_future)
+        if one.is_future:
+            log.trust_below(parameters.recovery_point)  # also after a clean stop: the one before need not have been
+        return log
 
     def create(self, path: str, tp: TopicPartition, config: LogConfig, topic_id: bytes | None) -> PartitionLog:
         """Begin the log of a new partition. Raises: StorageFailure. Blocking: disk."""

@@ -104,7 +104,6 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
     _settle_producers(state, parameters, known, log_start_offset, log_end_offset, is_rebuilt=is_rebuilt)  # pass 8
     recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9
     state.offsets = LogOffsets(log_start_offset, log_end_offset, recovery_point, parameters.high_watermark)
-    state.unproven_from = None if parameters.is_clean else recovery_point
     if not parameters.is_clean and recovery_point <= max(state.segments.active.base_offset, log_end_offset - 1):
         # Given by whoever was killed: the next flush must not trust that they will last.
         state.has_new_names = state.has_unsynced_directory = True

@@ -12,15 +12,12 @@ from collections.abc import Iterator
 from config.views import LogConfig
 from protocol.records.batch import LOG_OVERHEAD
 from protocol.records.errors import CorruptBatch
-from storage.checkpoints.partition_metadata import read_partition_metadata, write_partition_metadata
 from storage.compaction.cleaning import LogCleaning
 from storage.env.clock import Clock, Rng, monotonic_ms
 from storage.env.fs import Buffer, FileSystem
 from storage.errors import (
-    CorruptCheckpoint,
     CorruptIndex,
     CorruptRecord,
-    InconsistentTopicId,
     OffsetOutOfRange,
     StorageFailure,
 )
@@ -37,12 +34,13 @@ from storage.log.reader import FetchSlice, LogReader
 from storage.log.removal import Removal, note_removed, retain
 from storage.log.state import LogState
 from storage.log.time_search import TimeSearch, TimestampOffset, plan_first, plan_largest
+from storage.log.topic_ids import settle_topic_id, write_topic_id
 from storage.log.truncation import advance_log_start, truncate_fully, truncate_to
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch
 from storage.producers.entry import ProducerEntry
 from storage.producers.snapshot import take_snapshot
 from storage.producers.state import DEFAULT_EXPIRATION_MS, ProducerStateManager
-from storage.segment.names import MAX_OFFSET, PARTITION_METADATA
+from storage.segment.names import MAX_OFFSET
 from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
@@ -126,7 +124,7 @@ class PartitionLog:
         own_progress = LoadProgress()
         try:
             load(state, parameters, progress or own_progress)
-            state.topic_id = _settle_topic_id(state, topic_id)
+            state.topic_id = settle_topic_id(state, topic_id)
         except OSError as error:
             raise StorageFailure(f"cannot load {path}: {error}", path) from error
         state.stats.add_loading(own_progress)
@@ -143,7 +141,7 @@ class PartitionLog:
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Give a log an id that has none, or whose file did not survive. Raises: StorageFailure. Blocking: disk."""
-        guarded(self._state, "write the topic id in", lambda: _write_topic_id(self._state, topic_id))
+        guarded(self._state, "write the topic id in", lambda: write_topic_id(self._state, topic_id))
         self._state.topic_id = topic_id
 
     @property
@@ -185,6 +183,12 @@ class PartitionLog:
     def recovery_point(self) -> int:
         """Everything below is on disk."""
         return self._offsets.recovery_point
+
+    @property
+    def recovery_point_to_checkpoint(self) -> int:
+        """What the next start may rely on: of a copy not what is unproven, although it is on disk. Any thread."""
+        point, unproven_from = self._offsets.recovery_point, self._state.unproven_from
+        return point if unproven_from is None else min(point, unproven_from)
 
     @property
     def size_bytes(self) -> int:
@@ -380,9 +384,15 @@ class PartitionLog:
         paths = [os.path.join(state.path, os.path.basename(path)) for path in state.deletions.take_due(MAX_OFFSET)]
         deletions.schedule(monotonic_ms(state.clock), paths)
         state.stats, state.deletions, state.page_cache = stats, deletions, page_cache
+        state.unproven_from = None
         for segment in state.segments:
             segment.release_files()  # opened again when they are used, and counted then
         state.count_files(open_files)
+
+    def trust_below(self, offset: int) -> None:
+        """Say of a copy that was loaded up to where no batch can be missing; the rest will be copied again."""
+        if offset < self._offsets.log_end_offset:
+            self._state.unproven_from = offset
 
     def copy_into(self, target: PartitionLog) -> LogCopy:
         """Begin to copy into a log in another directory, or go on with that; one copy at a time is made."""
@@ -465,23 +475,3 @@ def remove_log_files(fs: FileSystem, path: str) -> None:
 
 def _first_batch_size(records: Buffer) -> int:
     return int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
-
-
-def _settle_topic_id(state: LogState, topic_id: bytes | None) -> bytes | None:
-    """Read the topic id of the directory, or give it the one expected. Raises: InconsistentTopicId."""
-    try:
-        found = read_partition_metadata(state.fs, state.path)
-    except CorruptCheckpoint as error:
-        logger.warning("ignoring a damaged file path=%s reason=%s", error.path, error.reason)
-        found = None
-    if found is None and topic_id is not None:
-        _write_topic_id(state, topic_id)
-    elif found is not None and topic_id is not None and found != topic_id:
-        raise InconsistentTopicId(state.path, topic_id, found)
-    return found or topic_id
-
-
-def _write_topic_id(state: LogState, topic_id: bytes) -> None:
-    write_partition_metadata(state.fs, state.path, topic_id)
-    state.unsynced_files.append(os.path.join(state.path, PARTITION_METADATA))
-    state.has_new_names = True

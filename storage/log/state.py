@@ -104,8 +104,9 @@ class LogState:
         # Where the first batch that ends at or above an offset starts; written by the reader, cleared with removals.
         self.read_positions: dict[int, tuple[Segment, int]] = {}
         self.noted_future_base = -1  # the segment whose future timestamps retention has reported
-        # Of a log that was not stopped in order: from here on a power failure may have taken batches from the middle.
-        self.unproven_from: int | None = None  # written by the loader and log.copying
+        # Of a copy: from here on a power failure may have taken batches from the middle. Set by PartitionLog once the
+        # copy is loaded; cleared by log.copying, and when the copy becomes the log.
+        self.unproven_from: int | None = None
         self.unfinished_removals: list[int] = []  # first bases of detached segments that may still have their names
         self.producers = producers  # written by appends, recovery and truncation
 

@@ -292,14 +292,21 @@ def test_a_clean_stop_flushes_copies_too(moving, start, tmp_path):
     assert (manager.futures[TP].log.recovery_point, manager.futures[TP].log.log_end_offset) == (9, 9)
 
 
-def test_what_no_flush_had_covered_of_a_copy_is_copied_anew_after_a_stop_that_was_not_clean(moving, start, tmp_path):
-    """A power failure may have taken batches from the middle of it."""
+@pytest.mark.parametrize("clean_stops_later", [0, 2])
+def test_what_no_flush_had_covered_of_a_copy_is_copied_anew_after_a_stop_that_was_not_clean(
+    moving, start, tmp_path, clean_stops_later
+):
+    """A power failure may have taken batches from the middle of it, which no later stop makes good."""
     copy_all(moving.logs[TP], moving.futures[TP])
     moving.checkpoint_recovery_points()
     manager = start()
+    for _ in range(clean_stops_later):
+        settle(manager, named=0)
+        manager.close()
+        manager = start()
     settle(manager, named=0)
     future = manager.futures[TP]
-    assert (future.log.log_end_offset, future.log.recovery_point) == (9, 5)
+    assert (future.log.log_end_offset, future.log.recovery_point_to_checkpoint) == (9, 5)
     copy = manager.logs[TP].copy_into(future.log)
     step = copy.plan(1 << 20)
     assert not step.turn()
