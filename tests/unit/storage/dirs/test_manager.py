@@ -310,3 +310,19 @@ def test_a_log_that_cannot_be_closed_keeps_its_directory_from_the_marker_and_no_
     manager.close()
     with_marker = [path.name for path in (tmp_path / "a", tmp_path / "b") if (path / ".kafka_cleanshutdown").exists()]
     assert with_marker == [os.path.basename(os.path.dirname(second.path))]
+
+
+def test_the_longest_topic_is_deleted_under_a_shortened_name_and_may_come_again(manager_of, tmp_path):
+    """Kafka's rule: the topic is cut so that the whole name has 255 characters."""
+    tp = TopicPartition("n" * 249, 0)
+    manager = manager_of(tmp_path)
+    append(manager.create(tp, TOPIC_ID, CONFIG))
+    manager.delete(tp, delay_ms=60_000)
+    (name,) = [name for name in os.listdir(tmp_path) if name.startswith("n")]
+    assert (len(name), name[: 255 - 42], name[-7:]) == (255, "n" * 213, "-delete")
+    append(manager.create(tp, TOPIC_ID, CONFIG), 2)
+    manager.close()
+    manager = manager_of(tmp_path)
+    assert manager.logs[tp].log_end_offset == 2
+    manager.deleted_logs.purge(1 << 60)
+    assert [name for name in os.listdir(tmp_path) if name.startswith("n")] == [f"{tp.topic}-0"]
