@@ -29,7 +29,6 @@ from broker.partition.errors import (
     NoReplicaHere,
     NotLeader,
     PartitionError,
-    PartitionOffline,
     UnknownPartition,
 )
 from broker.partition.manager import PartitionManager
@@ -151,13 +150,11 @@ class Moves:
         return log_dir
 
     def _partition(self, tp: TopicPartition) -> Partition | None:
-        """Find the partition, None where it is not here. Raises: PartitionOffline."""
+        """Find the partition, None where it is not here, or was not when we started. Raises: PartitionOffline."""
         try:
             return self._partitions.get(*tp)
-        except UnknownPartition:
+        except (UnknownPartition, NotLeader):
             return None
-        except NotLeader as away:
-            raise PartitionOffline(str(tp)) from away
 
     async def _cancel_unless(self, tp: TopicPartition, log_dir: LogDir) -> None:
         """Give up a copy that lies in another directory; a swap that has begun comes to its end first."""
