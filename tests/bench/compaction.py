@@ -1,22 +1,18 @@
 """Compaction: how fast a 1 GiB log is cleaned, and what a steady produce load on another partition feels of it.
 
-The load sends a small request every millisecond, whatever the answers do, and takes the latency from the moment each
-was due. It runs once with the cleaner idle and once while the log is cleaned; the broker and its cleaner process share
-one core, the load has the other, so this is the worst case of a machine that is full.
+The steady load runs once with the cleaner idle and once while the log is cleaned; the broker and its cleaner process
+share one core, the load has the other, so this is the worst case of a machine that is full.
 """
 
 import os
 import re
-import select
-import socket
-import statistics
 import time
 import urllib.request
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from protocol.records.builder import build_batch
+from tests.bench import steady
 from tests.bench.load import MEBIBYTE, PinnedBroker, Result, connect, pump
 from tests.harness.batches import Record
 from tests.harness.batches import build as build_small
@@ -27,10 +23,7 @@ LOG_BYTES = 1024 * MEBIBYTE
 BATCH_RECORDS = 900
 DISTINCT_BATCHES = 128
 """Each comes eight times, so an eighth of the log stays."""
-INTERVAL_NS = 1_000_000
 IDLE_SECONDS = 10
-MIN_REQUESTS = 3_000
-ASK_EVERY_NS = 20_000_000
 CONFIG_OF_TOPIC = 2
 SET = 0
 
@@ -70,15 +63,15 @@ def _round(
     client.create_topic(log, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1.0"})
     client.create_topic(other)
     size = _fill(client, log)
-    frame, answer_size = _frame(client, other, build_small([Record(os.urandom(100), timestamp=_now_ms())]))
+    frame, answer_size = steady.frame_of(client, other, build_small([Record(os.urandom(100), timestamp=_now_ms())]))
     with connect(client.address) as connection:
-        _load(connection, frame, answer_size, _for_seconds(1))  # warm
-        _note(idle, _load(connection, frame, answer_size, _for_seconds(IDLE_SECONDS)))
+        steady.run(connection, frame, answer_size, steady.for_seconds(1))  # warm
+        steady.note(idle, steady.run(connection, frame, answer_size, steady.for_seconds(IDLE_SECONDS)))
         before = _metric(broker, "odradek_log_cleaner_seconds_total")
         passes = _metric(broker, "odradek_log_cleaner_passes_total")
         _set(client, log, "min.cleanable.dirty.ratio", "0.01")
         eventually(lambda: _metric(broker, "odradek_log_cleaner_running"), what="the cleaning has begun")
-        _note(busy, _load(connection, frame, answer_size, _until_cleaned(broker, log)))
+        steady.note(busy, steady.run(connection, frame, answer_size, _until_cleaned(broker, log)))
     eventually(lambda: _metric(broker, "odradek_log_cleaner_passes_total") == passes + 1, what="one pass for all of it")
     speed.append(size / 1e6 / (_metric(broker, "odradek_log_cleaner_seconds_total") - before))
     for topic in (log, other):
@@ -98,7 +91,7 @@ def _fill(client: RawClient, topic: str) -> int:
     size = len(frames[0])
     count = LOG_BYTES // size
     client.socket.sendall(frames[0])
-    answer_size = len(client.receive_frame()) + 4
+    answer_size = len(client.receivesteady.frame_of()) + 4
     with connect(client.address) as connection:
         pump(connection, [frames[at % DISTINCT_BATCHES] for at in range(count)], lambda _: answer_size, 4)
     _set(client, topic, "segment.ms", "1")
@@ -111,55 +104,10 @@ def _roll(client: RawClient, topic: str) -> bool:
     return True
 
 
-def _load(connection: socket.socket, frame: bytes, answer_size: int, is_over: Callable[[], bool]) -> list[float]:
-    """Send a request every millisecond until it is over, which is asked often; return latencies in milliseconds."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    latencies: list[float] = []
-    due: deque[int] = deque()
-    received = 0
-    next_ns = time.perf_counter_ns()
-    asked_ns = next_ns
-    goes_on = True
-    while goes_on or due:
-        now_ns = time.perf_counter_ns()
-        if goes_on and now_ns >= next_ns:
-            connection.sendall(frame)
-            due.append(next_ns)
-            next_ns += INTERVAL_NS
-            if now_ns - asked_ns > ASK_EVERY_NS:
-                asked_ns = now_ns
-                goes_on = len(latencies) < MIN_REQUESTS or not is_over()
-        elif poll.poll(0 if goes_on else 1_000):
-            received += len(connection.recv(65536))
-            now_ns = time.perf_counter_ns()
-            while received >= answer_size:
-                received -= answer_size
-                latencies.append((now_ns - due.popleft()) / 1e6)
-    return latencies
-
-
-def _for_seconds(seconds: float) -> Callable[[], bool]:
-    end = time.perf_counter() + seconds
-    return lambda: time.perf_counter() >= end
-
-
 def _until_cleaned(broker: PinnedBroker, topic: str) -> Callable[[], bool]:
     """Look into the cleaner's checkpoint, which is written at the end: cheaper than to ask the broker."""
     checkpoint = broker.data_directory / "cleaner-offset-checkpoint"
     return lambda: checkpoint.exists() and f"\n{topic} 0 " in checkpoint.read_text()
-
-
-def _note(samples: dict[str, list[float]], latencies: list[float]) -> None:
-    cuts = statistics.quantiles(latencies, n=100)
-    for name, value in (("p50", cuts[49]), ("p99", cuts[98]), ("max", max(latencies))):
-        samples[name].append(value)
-
-
-def _frame(client: RawClient, topic: str, batch: bytes) -> tuple[bytes, int]:
-    _, frame = client.frame("produce", VERSION, **produce_values(topic, {0: batch}, acks=1))
-    client.socket.sendall(frame)
-    return frame, len(client.receive_frame()) + 4
 
 
 def _set(client: RawClient, topic: str, name: str, value: str) -> None:

@@ -1,6 +1,6 @@
 """Run the benchmarks and print min, median and max of every quantity; a target is shown, never enforced.
 
-``python -m tests.bench [--rounds N] [--only produce fetch footprint recovery compaction writeback] [--directory DIR]``
+``python -m tests.bench [--rounds N] [--only produce fetch footprint recovery compaction ...] [--directory DIR]``
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import compaction, fetch, footprint, produce, recovery, restart, writeback
+from tests.bench import compaction, fetch, footprint, move, produce, recovery, restart, writeback
 from tests.bench.load import HEADING, cores, scratch
 
 PARTS = {
@@ -21,6 +21,7 @@ PARTS = {
     "restart": restart.run,
     "compaction": compaction.run,
     "writeback": writeback.run,
+    "move": move.run,
 }
 
 
