@@ -277,6 +277,8 @@ def test_a_directory_that_is_away_at_the_start(pair: Pair) -> None:
         eventually(lambda: client.list_offset("t", -1, kept).error_code == 0, what="the other directory serves")
         group = group_of(roles(broker, "__consumer_offsets", lost_dir=aways[broker])["kept"])
         eventually(lambda: commit(client, group) == 0)
+        lost = roles(broker, "t", lost_dir=aways[broker])["lost"]
+        eventually(lambda: is_known(client, lost), what="the directory is missed in the metadata")
         shown = all_of(broker, client, lost_dir=aways[broker])
         shown["meanwhile"] = changed_meanwhile(broker, client)
         return shown

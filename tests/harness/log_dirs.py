@@ -13,7 +13,7 @@ from tests.harness.raw import RawClient, eventually
 from tests.harness.wire import Struct
 
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, LOG_DIR_NOT_FOUND = 3, 17, 56, 57
-INVALID_REPLICA_ASSIGNMENT = 39
+REPLICA_NOT_AVAILABLE = 9
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
