@@ -72,8 +72,7 @@ class Moving:
         assert tp not in self._inventory.futures and self._inventory.dir_of[tp] is not log_dir, (tp, log_dir)
         self._settle_drop(tp)
         path = os.path.join(log_dir.path, self._renames.new_name(tp, FUTURE_DIR_SUFFIX))
-        if not self._fs.exists(log_dir.path):
-            raise StorageFailure(f"log directory {log_dir.path} has vanished", log_dir.path)
+        log_dir.ensure_present()
         log = self._opening.create_future(path, config, current)
         future = FutureLog(self._fs, log, log_dir)
         try:

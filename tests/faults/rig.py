@@ -10,10 +10,12 @@ from tests.harness.batches import Record
 from tests.harness.broker import BrokerProcess
 from tests.harness.mounts import Disk
 from tests.harness.raw import RawClient, eventually
+from tests.harness.wire import Struct
 
 TOPIC = "t"
 PARTITIONS = 4  # two a directory
 KAFKA_STORAGE_ERROR = 56
+NOT_LEADER_OR_FOLLOWER = 6  # of a partition that nobody leads since the start
 MARKER = ".kafka_cleanshutdown"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECORD_BYTES = 60_000
@@ -92,6 +94,12 @@ class Rig:
         self.writers: dict[int, Writer] = {}
         self.client: RawClient
 
+    def use_mount_point(self) -> None:
+        """Let the directory be the root of the disk."""
+        (self.disk.path / "lost+found").rmdir()
+        self.bad = self.disk.path
+        self.broker.properties["log.dirs"] = f"{self.good},{self.bad}"
+
     def start(self, properties: Mapping[str, str] = {}, **configs: str) -> None:
         """Start the broker and create the topic, with a writer for each partition."""
         self.broker.properties.update(properties)
@@ -117,20 +125,35 @@ class Rig:
         """Give the writers of the partitions that lie in a directory."""
         return [self.writers[int(path.name.removeprefix("t-"))] for path in sorted(directory.glob("t-?"))]
 
-    def assert_bad_is_offline(self, lost: Sequence[Writer], reason: str) -> None:
-        """The partitions on the disk answer 56, those elsewhere serve; log and metrics say so."""
+    def assert_bad_is_offline(self, lost: Sequence[Writer], reason: str, refusal: int = KAFKA_STORAGE_ERROR) -> None:
+        """The partitions on the disk are refused, those elsewhere serve; metadata, metrics and log say so."""
         eventually(lambda: self.metric("kafka_server_replicamanager_offlinereplicacount") == len(lost))
+        assert self.metric("kafka_log_logmanager_offlinelogdirectorycount") == 1
+        assert self.metric(f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{self.bad}"}}') == 1
         partitions = {writer.partition for writer in lost}
+        eventually(lambda: self.leaderless() == partitions)
+        assert {one.log_dir: one.error_code for one in self.described()} == {
+            str(self.good): 0,
+            str(self.bad): KAFKA_STORAGE_ERROR,
+        }
         for index, writer in self.writers.items():
             code = self.client.list_offset(TOPIC, -1, index).error_code
             fetched = self.client.fetch(TOPIC, 0, index).error_code
             if index in partitions:
-                assert (writer.send(self.client), code, fetched) == (KAFKA_STORAGE_ERROR,) * 3
+                assert (writer.send(self.client), code, fetched) == (refusal,) * 3
             else:
                 writer.send_many(self.client, 3)
                 writer.check(self.client)
-        lines = [line for line in self.broker.log_text().splitlines() if "log directory offline" in line]
-        assert len(lines) == 1 and f"dir={self.bad} " in lines[0] and reason in lines[0], lines
+        (line,) = [line for line in self.broker.log_text().splitlines() if "log directory offline" in line]
+        assert f"dir={self.bad} " in line and reason in line
+
+    def described(self) -> list[Struct]:
+        """Ask for all log directories."""
+        return self.client.request("describe_log_dirs", 4, topics=None).results
+
+    def leaderless(self) -> set[int]:
+        """Return the partitions that nobody leads."""
+        return {one.partition_index for one in self.client.topic(TOPIC).partitions if one.leader_id < 0}
 
     def metric(self, name: str) -> float:
         """Return the value of a metric, summed over its labels."""

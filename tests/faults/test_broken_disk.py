@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.faults.rig import KAFKA_STORAGE_ERROR, Rig
+from tests.faults.rig import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, Rig
 from tests.harness.disk import newest
 from tests.harness.mounts import MIB
 from tests.harness.raw import ConnectionClosed
@@ -93,7 +93,7 @@ def test_recovery_that_cannot_read_leaves_its_directory_offline(rig: Rig) -> Non
     rig.disk.die()
     rig.broker.start()
     rig.connect()
-    rig.assert_bad_is_offline(lost, IO_ERROR)
+    rig.assert_bad_is_offline(lost, IO_ERROR, NOT_LEADER_OR_FOLLOWER)
     rig.stop()
     rig.disk.repair()
     rig.restart()
@@ -108,22 +108,26 @@ def test_a_directory_that_can_only_be_read_at_the_start_is_offline(rig: Rig) -> 
     rig.disk.make_read_only()
     rig.broker.start()
     rig.connect()
-    rig.assert_bad_is_offline(lost, READ_ONLY)
+    rig.assert_bad_is_offline(lost, READ_ONLY, NOT_LEADER_OR_FOLLOWER)
     rig.client.close()
     assert rig.broker.stop() == 0
     rig.disk.repair()
     rig.restart()
 
 
-def test_a_file_system_that_is_taken_away_while_the_broker_runs(rig: Rig) -> None:
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_file_system_that_is_taken_away_while_the_broker_runs(rig: Rig, is_idle: bool) -> None:
+    """Its path leads to an empty directory then, on another disk, in which nothing may be begun."""
+    rig.use_mount_point()
     rig.start()
     lost = rig.on(rig.bad)
     for writer in lost + rig.on(rig.good):
         writer.send_many(rig.client, 5)
     rig.disk.detach()
-    rig.client.create_topic("new", 4)
-    assert len(list(rig.good.glob("new-?"))) == 4
-    rig.assert_bad_is_offline(lost, "")
+    if not is_idle:
+        rig.client.create_topic("new", 8)
+        assert len(list(rig.good.glob("new-?"))) == 8
+    rig.assert_bad_is_offline(lost, "was removed or replaced")
     rig.stop()
     assert list(rig.disk.path.iterdir()) == []
     rig.disk.repair()

@@ -223,7 +223,7 @@ def test_a_copy_that_cannot_be_made_durable_is_none(manager, tmp_path, fs):
 
 def test_a_directory_that_has_vanished_is_not_made_anew_for_a_copy(manager, tmp_path):
     (tmp_path / "b").rename(tmp_path / "c")
-    with pytest.raises(StorageFailure, match="vanished"):
+    with pytest.raises(StorageFailure, match="was removed"):
         begin(manager, TP, str(tmp_path / "b"))
     assert not (tmp_path / "b").exists()
 
