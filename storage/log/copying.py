@@ -315,9 +315,11 @@ class LogCopy:
     def append(self, data: memoryview) -> int:
         """Append the first few whole batches; return how many bytes they have. Raises: storage.errors."""
         state = self._state
-        first_offset = parse_prefix(data).base_offset
-        if first_offset < state.offsets.log_end_offset and parse_prefix(data).magic > 1:
-            self.target.truncate_to(first_offset)  # the log starts, or was cut, within this batch
+        first = parse_prefix(data)
+        if first.size_bytes > len(data):
+            return 0
+        if first.base_offset < state.offsets.log_end_offset and first.magic > 1:
+            self.target.truncate_to(first.base_offset)  # the log starts, or was cut, within this batch
         taken = self._appender.append_whole_batches(data, max_batches=BATCHES_PER_PIECE).size
         self.unflushed_bytes += taken
         return taken

@@ -90,6 +90,7 @@ class Hosted:
         pools: Pools | None = None,
         page_cache_bytes: int = -1,
         fs: FileSystem | None = None,
+        seed: int = 1,
     ) -> None:
         self.clock = ManualClock()
         self.pools = pools or Pools()
@@ -97,7 +98,7 @@ class Hosted:
         self.page_cache = PageCacheBudget(page_cache_bytes)
         self.dropped: list[tuple[str, int, int]] = []  # what the kernel was told to forget: path, position, size
         self.logs = LogManager(
-            self.fs, self.clock, SeededRng(1), [str(path) for path in directories], page_cache=self.page_cache
+            self.fs, self.clock, SeededRng(seed), [str(path) for path in directories], page_cache=self.page_cache
         )
         self.logs.open_dirs(NODE_ID)
         self.logs.load_all(lambda tp: LogConfig())

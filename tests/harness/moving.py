@@ -51,9 +51,9 @@ class HeldPools:
 class MoveBed:
     """Partitions in several directories, their moves, and what the metadata are told."""
 
-    def __init__(self, *directories: Path, config: MoveConfig = CONFIG) -> None:
+    def __init__(self, *directories: Path, config: MoveConfig = CONFIG, **options: Any) -> None:
         self.pools: Any = HeldPools()
-        self.hosted = Hosted(*directories, pools=self.pools)
+        self.hosted = Hosted(*directories, pools=self.pools, **options)
         assert self.hosted.disk is not None
         self.disk = self.hosted.disk
         self.logs, self.clock = self.hosted.logs, self.hosted.clock

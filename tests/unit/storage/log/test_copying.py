@@ -229,6 +229,7 @@ def test_epochs_that_the_log_does_not_know_are_passed_over_one_after_the_other(p
     append(log, 9, epoch=6)
     for epoch in (4, 5, 7):
         append(target, 2, epoch=epoch)
+    target.flush()
     copy = log.copy_into(target)
     step(copy)
     assert target.log_end_offset == 6
@@ -242,6 +243,7 @@ def test_of_the_same_epoch_the_shorter_end_counts(pair):
     append(log, 1, epoch=2)
     for _ in range(2):
         append(target, 3, epoch=1)
+    target.flush()
     copy = log.copy_into(target)
     step(copy)
     assert target.log_end_offset == 3
@@ -265,6 +267,7 @@ def test_without_epochs_the_copy_keeps_what_lies_below_its_high_watermark(pair):
         for _ in range(6):
             one.append(batch(), leader_epoch=-1)
     target.advance_high_watermark(4)
+    target.flush()
     copy = log.copy_into(target)
     step(copy)
     assert target.log_end_offset == 4
@@ -333,6 +336,15 @@ def test_a_log_start_within_a_batch_is_kept_beside_the_whole_batch(pair):
     assert ends(target) == (7, 15, 15)
     assert (target.first_segment_base_offset, target.log_start_to_checkpoint) == (5, 7)
     assert read_all(target) == read_all(log)
+
+
+def test_a_log_start_within_a_batch_that_is_larger_than_a_step_is_passed(pair):
+    log, target = pair(copy_start=2)
+    append(log, 5, value=b"v" * 500)
+    log.increment_log_start_offset(2)
+    copy = log.copy_into(target)
+    assert catch_up(copy, 300) <= 3
+    assert_equal(log, target)
 
 
 def test_segments_below_the_log_start_leave_the_copy_with_the_next_step(pair):
