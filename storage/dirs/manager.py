@@ -11,6 +11,7 @@ them. Source: Kafka's LogManager; KIP-112, KIP-858.
 
 from __future__ import annotations
 
+import logging
 import os.path
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -46,6 +47,8 @@ from storage.types import TopicPartition
 ConfigFor = Callable[[TopicPartition], LogConfig]
 OnFailure = Callable[[LogDir, StorageFailure], object]
 """Is told of a directory that has failed an operation, to put it offline."""
+
+logger = logging.getLogger(__name__)
 
 
 class LogManager:
@@ -192,6 +195,7 @@ class LogManager:
                 raise failure
             elif not loading.is_stopped:
                 self._take_over(loading)
+        self._go_on_deleting()
         if any(loading.has_high_recovery_points for loading in self.loading):
             self._inventory.without_failing(self.checkpoint_recovery_points)
 
@@ -204,10 +208,21 @@ class LogManager:
                 self._take_future(FutureLog(self._fs, one.log, loading.log_dir))
             else:
                 self._take_current(one.tp, one.log, loading)
-        for path in loading.deleted_paths:
-            self.deleted_logs.schedule(monotonic_ms(self._clock), loading.log_dir, path)
         loading.log_dir.note_loaded(DATA_LOGS)
         loading.forget()
+
+    def _go_on_deleting(self) -> None:
+        """Let go of what an earlier run has left to be deleted, unless a directory is away.
+
+        A crash in the middle of a swap leaves the log it retired under such a name, and the copy that was to replace it
+        may be what is away.
+        """
+        left = [(loading.log_dir, path) for loading in self.loading for path in loading.deleted_paths]
+        if left and any(not log_dir.is_online for log_dir in self.dirs):
+            logger.warning("deleting nothing of earlier runs while a log directory is offline folders=%d", len(left))
+            return
+        for log_dir, path in left:
+            self.deleted_logs.schedule(monotonic_ms(self._clock), log_dir, path)
 
     def _take_current(self, tp: TopicPartition, log: PartitionLog, loading: DirLoading) -> None:
         if tp in self.logs:

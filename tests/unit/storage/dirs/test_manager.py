@@ -155,6 +155,21 @@ def test_deletions_left_by_a_crash_are_finished(manager_of, tmp_path):
     assert not leftover.exists()
 
 
+def test_deletions_left_by_a_crash_wait_until_no_directory_is_away(manager_of, tmp_path):
+    """A swap may have retired the log, and the copy in the other directory would be the only one besides."""
+    leftover = tmp_path / "a" / f"t-0.{'0a' * 16}-delete"
+    leftover.mkdir(parents=True)
+    (leftover / "00000000000000000000.log").write_bytes(b"records")
+    (tmp_path / "b").write_bytes(b"not mounted")
+    manager = manager_of(tmp_path / "a", tmp_path / "b")
+    manager.deleted_logs.purge(1 << 60)
+    assert leftover.exists()
+    manager.close()
+    (tmp_path / "b").unlink()
+    manager_of(tmp_path / "a", tmp_path / "b").deleted_logs.purge(1 << 60)
+    assert not leftover.exists()
+
+
 def test_stray_logs_are_kept_aside(manager_of, tmp_path):
     tp = TopicPartition("t", 0)
     manager = manager_of(tmp_path)
