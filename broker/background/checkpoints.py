@@ -52,6 +52,7 @@ class Checkpoints:
         self.high_watermarks = Coalesced(self._write_high_watermarks)
         self._save_recovery_points = Coalesced(self._write_recovery_points)
         self.purge = Coalesced(self._purge)
+        self._has_flushed_copies = False  # since the recovery points were last written; set by note_flushed
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
@@ -81,8 +82,13 @@ class Checkpoints:
 
     async def after_rolls(self) -> None:
         """Write the recovery points once sealed segments were flushed: a restart need not look at them again."""
-        if self._flushes.take_sealed():
+        had_copies, self._has_flushed_copies = self._has_flushed_copies, False
+        if self._flushes.take_sealed() or had_copies:
             await self._save_recovery_points()
+
+    def note_flushed(self) -> None:
+        """Let the recovery point of a copy be written soon, with those of logs whose segments were flushed."""
+        self._has_flushed_copies = True
 
     async def _write_recovery_points(self) -> None:
         await self._write(self._logs.checkpoint_recovery_points)

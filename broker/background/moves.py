@@ -67,6 +67,7 @@ class Moves:
         self._logs = logs
         self._partitions = partitions
         self._cleaner = cleaner
+        self._checkpoints = checkpoints
         self._pools = pools
         self._steps = CopySteps(pools)
         self._swaps = Swaps(logs, partitions, cleaner, disk_work, checkpoints, pools, self._steps, assign, monotonic_ns)
@@ -175,6 +176,8 @@ class Moves:
         away = [one.path for one in self._logs.dirs if not one.is_online]
         if away:
             raise LogDirOffline(f"{', '.join(away)} is offline and may have a copy of {partition.tp} already")
+        if log_dir.may_vouch_for(partition.tp):  # after a crash the copy would pass for as durable as one before it was
+            await self._checkpoints.rewrite()
         create = partial(self._logs.create_future, partition.tp, log_dir, partition.log.config)
         try:
             return await self._pools.io(log_dir.path, create)
@@ -242,7 +245,7 @@ class Moves:
 
     async def _advance(self, move: Move) -> None:
         """Copy some more, or swap; what goes wrong delays the move."""
-        copied_before = move.copy.copied_bytes
+        copied_before, durable_before = move.copy.copied_bytes, move.future.log.recovery_point
         move.is_busy = True
         try:
             await self._step(move)
@@ -262,6 +265,8 @@ class Moves:
             self.copied_bytes += copied
             self.throttle.note(copied, now_ns)
             move.note_progress(now_ns)
+            if move.future.log.recovery_point != durable_before:
+                self._checkpoints.note_flushed()  # a start after a crash copies anew what was not noted
         if move.is_done or move.is_stopped:
             self._end(move, "the partition or a directory is gone")
 

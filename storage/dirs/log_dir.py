@@ -19,7 +19,7 @@ from storage.checkpoints.offsets import read_offsets, write_offsets
 from storage.env.clock import Rng
 from storage.env.fs import DirHandle, DirLock, FileSystem, Space
 from storage.errors import CorruptCheckpoint, DirLocked, StorageFailure
-from storage.segment.names import LOCK_FILE, META_PROPERTIES, WRITE_PROBE
+from storage.segment.names import LOCK_FILE, META_PROPERTIES, RECOVERY_POINT_CHECKPOINT, WRITE_PROBE
 from storage.types import TopicPartition
 
 DATA_LOGS = "data logs"
@@ -181,6 +181,11 @@ class LogDir:
         path = os.path.join(self.path, name)
         self._guarded_write(lambda: write_offsets(self._fs, path, wanted))
         self._written[name] = wanted
+
+    def may_vouch_for(self, tp: TopicPartition) -> bool:
+        """Tell whether the file on the disk may say how far a partition is durable, be it of a log that is gone."""
+        written = self._written.get(RECOVERY_POINT_CHECKPOINT)
+        return written is None or tp in written
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk.

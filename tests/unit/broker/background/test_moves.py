@@ -226,6 +226,46 @@ async def test_a_move_back_cancels(bed: MoveBed, paths: list[Path]) -> None:
     assert not bed.moves.running()
 
 
+async def test_nothing_that_was_written_of_a_copy_vouches_for_the_next_one(bed: MoveBed, paths: list[Path]) -> None:
+    partition = bed.create("t", paths[0], batches=50)
+    bed.moves.reconfigure(CONFIG._replace(chunk_bytes=1000))
+    bed.pools.held = lambda pool: pool == f"{paths[1]} moves"
+    await bed.moves.start()
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    await bed.until(lambda: bed.pools.waiting)
+    bed.logs.futures[partition.tp].log.flush()
+    bed.pools.let_through()
+    await bed.until(lambda: bed.pools.waiting)
+    bed.logs.futures[partition.tp].log.flush()
+    await bed.checkpoints.rewrite()
+    recovery_points = paths[1] / "recovery-point-offset-checkpoint"
+    assert "t 0 0\n" not in recovery_points.read_text() and "t 0 " in recovery_points.read_text()
+    redirected = asyncio.ensure_future(bed.moves.alter(partition.tp, str(paths[0])))
+    bed.pools.let_through()
+    await redirected
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    assert "t 0 " not in recovery_points.read_text()
+
+
+async def test_how_far_a_copy_is_durable_is_noted_soon(
+    bed: MoveBed, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.log.copying.FLUSH_EVERY_BYTES", 1)
+    partition = bed.create("t", paths[0], batches=50)
+    bed.moves.reconfigure(CONFIG._replace(chunk_bytes=1000))
+    bed.pools.held = lambda pool: pool == f"{paths[1]} moves"
+    await bed.moves.start()
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    for _ in range(3):
+        await bed.until(lambda: bed.pools.waiting)
+        bed.pools.let_through()
+        await bed.turns()
+    await bed.checkpoints.after_rolls()
+    durable = bed.logs.futures[partition.tp].log.recovery_point
+    assert durable > 0
+    assert f"t 0 {durable}\n" in (paths[1] / "recovery-point-offset-checkpoint").read_text()
+
+
 async def test_a_move_is_redirected_while_a_step_runs(bed: MoveBed, paths: list[Path]) -> None:
     partition = bed.create("t", paths[0])
     bed.pools.held = lambda pool: pool == f"{paths[1]} moves"
