@@ -158,15 +158,18 @@ class Moves:
             return None
 
     async def _cancel_unless(self, tp: TopicPartition, log_dir: LogDir) -> None:
-        """Give up a copy that lies in another directory; a swap that has begun comes to its end first."""
-        move, future = self._moves.get(tp), self._logs.futures.get(tp)
-        if future is None or future.log_dir is log_dir:
-            return
-        if move is not None:
+        """Give up a copy that lies in another directory; a swap that has begun comes to its end first.
+
+        Of a move that does not go on nothing runs when this returns, whatever ended it: it shares the pause of the
+        cleaner and its place among the moves with the next one of the partition.
+        """
+        move = self._moves.get(tp)
+        if move is not None and (move.is_gone or move.destination is not log_dir):
             if not move.is_swapping:
                 self._stop(move, f"{log_dir.path} is the destination now")
             await move.ended.wait()
-        if self._logs.futures.get(tp) is future:
+        future = self._logs.futures.get(tp)
+        if future is not None and future.log_dir is not log_dir:
             try:
                 self._logs.drop_future(tp)
             except StorageFailure as failure:

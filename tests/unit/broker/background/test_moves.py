@@ -301,6 +301,20 @@ async def test_a_cancellation_comes_too_late_once_the_metadata_are_told(bed: Mov
     ]
 
 
+async def test_a_move_back_while_the_end_of_the_last_one_is_written_waits_for_it(
+    bed: MoveBed, paths: list[Path]
+) -> None:
+    partition = bed.create("t", paths[0])
+    await bed.moves.start()
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    await bed.until(lambda: bed.logs.dir_of(partition.tp) is bed.logs.dirs[1])
+    assert bed.moves.running(), "its checkpoints are still to be written"
+    await bed.moves.alter(partition.tp, str(paths[0]))
+    await bed.until(lambda: not bed.moves.running())
+    assert bed.dir_of(partition) == "a"
+    assert paused(bed, "t") == 0, "it may be cleaned again"
+
+
 async def test_a_cancellation_before_that_leaves_everything_as_it_was(bed: MoveBed, paths: list[Path]) -> None:
     partition = bed.create("t", paths[0])
     bed.pools.held = lambda pool: pool.endswith(" moves")
@@ -441,6 +455,25 @@ async def test_a_topic_that_is_deleted_under_a_step_waits_for_its_end(bed: MoveB
     await bed.until(lambda: not bed.moves.running())
     assert folders(paths[1]) == ["t-0-delete"]
     assert bed.hosted.lost_dirs == []
+
+
+async def test_a_topic_that_is_created_anew_under_a_step_of_the_old_one_moves(bed: MoveBed, paths: list[Path]) -> None:
+    old = bed.create("t", paths[0])
+    bed.pools.held = lambda pool: pool.endswith(" moves")
+    await bed.moves.start()
+    await bed.moves.alter(old.tp, str(paths[1]))
+    await bed.until(lambda: bed.pools.waiting)
+    bed.hosted.delete("t")
+    new = bed.create("t", paths[0])
+    before = content(new)
+    request = asyncio.ensure_future(bed.moves.alter(new.tp, str(paths[1])))
+    await bed.turns()
+    bed.pools.held = lambda pool: False
+    bed.pools.let_through(len(bed.pools.waiting))
+    await request
+    await bed.until(lambda: not bed.moves.running())
+    assert (bed.dir_of(new), content(new)) == ("b", before)
+    assert paused(bed, "t") == 0
 
 
 @pytest.mark.parametrize("turns", range(0, 60, 3))
