@@ -28,9 +28,8 @@ def test_producers_of_a_full_disk_are_refused_and_lose_nothing(rig: Rig, preallo
     rig.restart()
 
 
-@pytest.mark.parametrize("preallocate", ["false", "true"])
-def test_a_roll_that_finds_no_space_loses_nothing(rig: Rig, preallocate: str) -> None:
-    rig.start(preallocate=preallocate, segment_bytes=str(MIB))
+def test_a_roll_that_finds_no_space_loses_nothing(rig: Rig) -> None:
+    rig.start(segment_bytes=str(MIB))
     lost = rig.on(rig.bad)
     for writer in lost:
         writer.send_many(rig.client, 10)
