@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from protocol.uuids import format_uuid, random_uuid
 from storage.dirs.errors import InconsistentDirs
 from storage.dirs.log_dir import LogDir
+from storage.dirs.placement import is_real
 from storage.env.clock import Rng
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
@@ -44,6 +45,9 @@ def settle_identities(fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_
             raise InconsistentDirs(
                 f"log directory {log_dir.path} belongs to node.id {found.node_id}, configured is {node_id}"
             )
+        if found.directory_id is not None and not is_real(found.directory_id):
+            # The metadata use these to say that a replica has no directory, or a lost one.
+            raise InconsistentDirs(f"log directory {log_dir.path} has a reserved directory.id")
         if found.directory_id is not None and found.directory_id in directory_ids:
             raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
         directory_ids.add(found.directory_id)

@@ -1,9 +1,11 @@
 import os
 import shutil
+from contextlib import nullcontext
 
 import pytest
 
 from config.views import LogConfig
+from protocol.uuids import format_uuid
 from storage.dirs.errors import DuplicateLog, InconsistentDirs, NoUsableDir
 from storage.dirs.manager import LogManager
 from storage.errors import DirLocked, StorageFailure
@@ -243,6 +245,14 @@ def test_identities_must_agree(manager_of, tmp_path):
     (tmp_path / "C/meta.properties").write_bytes(b"version=0\nbroker.id=7\ncluster.id=x\n")
     with pytest.raises(InconsistentDirs, match=r"node\.id 7"):
         manager_of(tmp_path / "C")
+
+
+@pytest.mark.parametrize(("number", "is_refused"), [(0, True), (1, True), (2, True), (99, True), (100, False)])
+def test_a_directory_with_a_reserved_id_is_refused(manager_of, tmp_path, number, is_refused):
+    identity = format_uuid(number.to_bytes(16, "big"))
+    (tmp_path / "meta.properties").write_text(f"version=1\ncluster.id=x\nnode.id=1\ndirectory.id={identity}\n")
+    with pytest.raises(InconsistentDirs, match=r"reserved directory\.id") if is_refused else nullcontext():
+        manager_of(tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty"])
