@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from storage.env.posix import PosixFileSystem
 from storage.segment.offset_index import OffsetIndex
-from tests.sim.log_lives import live
+from tests.sim.log_lives import live, live_moving
 
 STEPS = 120
 
@@ -44,6 +44,16 @@ def test_a_log_behaves_like_a_list(seed, tmp_path):
 @pytest.mark.parametrize("seed", lives(30))
 def test_a_log_keeps_its_word_over_crashes_of_the_machine(seed, tmp_path):
     live(str(tmp_path), seed, STEPS, crashes=True)
+
+
+@pytest.mark.parametrize("seed", lives(15))
+def test_a_log_that_moves_behaves_like_a_list(seed, tmp_path):
+    live_moving(str(tmp_path), seed, STEPS, crashes=False)
+
+
+@pytest.mark.parametrize("seed", lives(25))
+def test_a_log_that_moves_keeps_its_word_over_crashes_of_the_machine(seed, tmp_path):
+    live_moving(str(tmp_path), seed, STEPS, crashes=True)
 
 
 @settings(max_examples=50, deadline=None)

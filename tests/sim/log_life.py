@@ -86,12 +86,23 @@ class Life:
     def path(self) -> str:
         return os.path.join(self.root, str(self.incarnation))
 
+    @property
+    def directories(self) -> list[str]:
+        """The log directories, of which one has the log."""
+        return [self.path]
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether the directory of the log was stopped in order before the last start."""
+        return self.manager.dir_of(TP).was_clean  # type: ignore[union-attr]
+
     def new_fs(self) -> CrashFS:
-        os.makedirs(self.path, exist_ok=True)
+        for path in self.directories:
+            os.makedirs(path, exist_ok=True)
         return CrashFS(self.path, direct_block_bytes=self.direct_block_bytes)
 
     def _new_manager(self) -> LogManager:
-        manager = LogManager(self.fs, self.clock, SeededRng(self.chance.randrange(1 << 30)), [self.path])
+        manager = LogManager(self.fs, self.clock, SeededRng(self.chance.randrange(1 << 30)), self.directories)
         manager.open_dirs(1, "cluster")
         manager.load_all(lambda tp: self.config)
         return manager

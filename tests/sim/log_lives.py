@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from tests.sim import log_cleaning, log_restarts, log_steps
+from tests.sim import log_cleaning, log_moves, log_restarts, log_steps
 from tests.sim.crash_fs import Crashed
 from tests.sim.log_checks import check
 from tests.sim.log_life import Life, Step
+from tests.sim.log_moves import MovingLife
 
 WEIGHTS: dict[Step, float] = {
     log_steps.append: 30,
@@ -35,21 +37,53 @@ WEIGHTS: dict[Step, float] = {
     log_restarts.stop: 1.5,
     log_restarts.kill: 1.5,
 }
+MOVING_WEIGHTS: dict[Callable[[Any], None], float] = {
+    **{step: weight for step, weight in WEIGHTS.items() if step is not log_cleaning.clean},
+    log_moves.clean: 5,
+    log_moves.begin: 5,
+    log_moves.copy: 20,
+    log_moves.cancel: 2,
+    log_moves.swap: 4,
+    log_moves.purge: 3,
+    log_moves.finish: 1,
+}
 CALLS_TO_A_CRASH = 60
+
+L = TypeVar("L", bound=Life)
 
 
 def live(root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print) -> Life:
     """Live through so many steps; with crashes the machine stops now and then, at any of its file calls."""
+    return _live(Life, WEIGHTS, root, seed, steps, crashes=crashes, report=report)
+
+
+def live_moving(
+    root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print
+) -> MovingLife:
+    """Live so while the log moves between directories."""
+    return _live(MovingLife, MOVING_WEIGHTS, root, seed, steps, crashes=crashes, report=report)
+
+
+def _live(
+    kind: type[L],
+    weights: Mapping[Callable[[Any], None], float],
+    root: str,
+    seed: int,
+    steps: int,
+    *,
+    crashes: bool,
+    report: Callable[[str], None],
+) -> L:
     chance = random.Random(seed)
     block_bytes, is_deferring = chance.choice((None, 32, 512)), chance.random() < 0.5
-    life = Life(root, chance, direct_block_bytes=block_bytes, is_deferring=is_deferring)
+    life = kind(root, chance, direct_block_bytes=block_bytes, is_deferring=is_deferring)
     life.is_lagging = chance.random() < 0.3
     check(life, is_thorough=True)
     try:
         for number in range(steps):
             if crashes and life.fs.crash_at is None and chance.random() < 0.15:
                 life.fs.crash_at = life.fs.calls + chance.randint(0, CALLS_TO_A_CRASH)
-            (step,) = chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+            (step,) = chance.choices([*weights], [*weights.values()])
             life.script.append(step.__name__)
             life.doing = step.__name__
             try:
@@ -58,6 +92,8 @@ def live(root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[s
                 log_restarts.crash(life)
             life.doing = ""
             check(life, is_thorough=number % 8 == 0)
+            if isinstance(life, MovingLife):
+                life.check_folders()
     except BaseException:
         report(f"SEED={seed} after {len(life.script)} steps: {', '.join(life.script[-25:])}")
         raise

@@ -16,7 +16,7 @@ def stop(life: Life) -> None:
     life.advance()
     life.manager.close()
     life.reopen()
-    assert life.manager.loading[0].is_clean
+    assert life.was_clean
     life.wanted_start = life.answered_start = life.model.start
     _settle(life, life.model.end, is_whole=True)
 
@@ -40,7 +40,7 @@ def crash(life: Life) -> None:
     old_fs.aftermath(life.path, life.chance.randrange(1 << 30))
     life.fs = life.new_fs()
     life.reopen()
-    durable = life.model.end if life.manager.loading[0].is_clean else life.model.durable
+    durable = life.model.end if life.was_clean else life.model.durable
     _settle(life, durable, is_whole=life.doing not in ("clean", "truncate", "truncate_fully"))
     life.model.durable = life.model.end  # the disk has told us
 
