@@ -78,11 +78,10 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     """Remove everything and leave one empty segment at `offset`. Raises: OSError. Blocking: disk."""
     assert not state.unfinished_removals, "a rename that is still to come would take the new segment's files"
     for segment in state.segments:
-        state.segments.remove(segment)
         segment.unlink()
     segment = state.new_segment(offset)
     segment.create_files()
-    state.segments.add(segment)
+    state.segments.replace_all(segment)
     state.fs.sync_dir(state.path)  # before a log-start checkpoint says that the names tell the start
     note_truncated(state, offset)
     start = offset if log_start_offset is None else log_start_offset

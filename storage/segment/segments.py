@@ -40,6 +40,15 @@ class Segments:
             self.active = self._segments[-1]
         self._on_removed(segment)
 
+    def replace_all(self, segment: Segment) -> None:
+        """Let one segment take the place of all others; a thread that looks meanwhile never finds none."""
+        removed = self._segments
+        self._bases, self._segments = [segment.base_offset], [segment]
+        self.active = segment
+        self._open_sealed.clear()
+        for one in removed:
+            self._on_removed(one)
+
     def floor(self, offset: int) -> Segment | None:
         """Return the segment with the largest base <= offset."""
         at = bisect_right(self._bases, offset) - 1

@@ -13,6 +13,7 @@ from storage.log.partition_log import PartitionLog
 from storage.types import AppendOrigin
 from tests.harness.batches import old_message
 from tests.harness.legacy_sets import GOLDEN
+from tests.sim.faulty_fs import FaultyFS
 from tests.sim.logs import NOW, TP, append, append_marker, batch, file_names, offsets_of, read_all
 
 CHUNK = 1 << 20
@@ -359,6 +360,34 @@ def test_segments_below_the_log_start_leave_the_copy_with_the_next_step(pair):
     assert target.first_segment_base_offset <= 17
     assert target.segment_count < log.segment_count
     assert not any(name.endswith((".log", ".index")) and int(name[:20]) < 10 for name in file_names(target))
+
+
+class WatchedFS(FaultyFS):
+    """Lets somebody look at a log before each call, as the thread that writes checkpoints may at any time."""
+
+    look = staticmethod(lambda: None)
+
+    def run(self, operation, path, call):
+        self.look()
+        return super().run(operation, path, call)
+
+
+@pytest.mark.parametrize("log_start", [7, 28], ids=["within the first batch", "above all that was copied"])
+def test_others_may_look_at_the_copy_at_any_moment_of_a_step(pair, clock, rng, tmp_path, log_start):
+    log, _ = pair(segment_bytes=500)
+    for _ in range(10):
+        append(log, 5)
+    fs, starts = WatchedFS(), []
+    target = PartitionLog.open(fs, clock, rng, str(tmp_path / "watched"), TP, log.config, log_start_offset=7)
+    fs.look = lambda: starts.append((target.log_start_to_checkpoint, target.size_bytes, target.segment_count))
+    log.increment_log_start_offset(7)
+    copy = log.copy_into(target)
+    step(copy, 300)
+    log.increment_log_start_offset(log_start)
+    catch_up(copy)
+    assert_equal(log, target)
+    assert {start for start, _, _ in starts} <= {None, 7, log_start}
+    assert all(segments for _, _, segments in starts)
 
 
 def test_an_empty_log_has_an_empty_copy_with_its_start(pair):
