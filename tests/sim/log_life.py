@@ -76,6 +76,7 @@ class Life:
         self.may_forget = False  # a producer may be known by an older batch than its newest
         self.window_is_full = False
         self.is_writing = False
+        self.is_flushing = False
         self.fs = self.new_fs()
         self.manager = self._new_manager()
         self.log = self.manager.create(TP, TOPIC_ID, self.config)
@@ -113,7 +114,7 @@ class Life:
         self._begin()
 
     def _begin(self) -> None:
-        self.is_writing = False
+        self.is_writing = self.is_flushing = False
         self.pending: tuple[Removal, bool] | None = None
         if self.is_deferring:
             self.log.direct_writes.defer()
@@ -195,8 +196,8 @@ class Life:
         self.advance()
 
     def flush(self) -> None:
-        if self.is_writing:
-            return  # an owner waits for the write first
+        if self.is_writing or self.is_flushing:
+            return  # an owner waits for the write first, and for the flush that runs
         self.log.flush()
         self.model.durable = self.log.recovery_point
         assert self.model.durable == self.model.end

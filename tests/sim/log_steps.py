@@ -165,10 +165,12 @@ def flush_beside(life: Life) -> None:
     plan = life.log.durability.flush_plan(below=life.chance.choice((None, life.log.durability.sealed_end_offset)))
     if plan is None:
         return
+    life.is_flushing = True
     life.meanwhile((append, idempotent, roll))
     plan.run()
     life.meanwhile((append, transactional, roll))
     life.log.durability.flushed(plan)
+    life.is_flushing = False
     life.model.durable = max(life.model.durable, plan.target_offset)
     assert life.log.recovery_point >= plan.target_offset
 
