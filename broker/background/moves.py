@@ -39,7 +39,7 @@ from config.views import MoveConfig
 from storage.dirs.futures import FutureLog
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
-from storage.errors import StorageError, StorageFailure
+from storage.errors import LogClosed, StorageError, StorageFailure
 from storage.segment.names import FUTURE_DIR_SUFFIX, MAX_NAME_LENGTH, suffixed_dir
 from storage.types import TopicPartition
 
@@ -184,6 +184,8 @@ class Moves:
         create = partial(self._logs.create_future, partition.tp, log_dir, partition.log.config)
         try:
             return await self._pools.io(log_dir.path, create)
+        except LogClosed as closed:
+            raise self._why_gone(partition, log_dir) from closed
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
             raise
@@ -197,11 +199,16 @@ class Moves:
             self._cleaner.resume(tp)
             if self._logs.futures.get(tp) is future and not future.is_gone:
                 self._logs.drop_future(tp)
-            self._partitions.get(*tp)
-            raise LogDirOffline(f"log directory {future.log_dir.path} is offline")
+            raise self._why_gone(partition, future.log_dir)
         move = self._moves[tp] = Move(partition, source, future, self.now_ns())
         move.say_started()
         self._worker_of(move).add(move)
+
+    def _why_gone(self, partition: Partition, log_dir: LogDir) -> PartitionError:
+        """Say what has become of a partition or of its destination. Raises: PartitionOffline, UnknownPartition."""
+        if self._partitions.get(*partition.tp) is not partition:
+            return UnknownPartition(f"{partition.tp} was deleted and created anew")
+        return LogDirOffline(f"log directory {log_dir.path} is offline")
 
     def _worker_of(self, move: Move) -> MoveWorker:
         return self._workers[worker_of(move.tp, len(self._workers))]

@@ -24,7 +24,7 @@ from storage.dirs.log_dir import LogDir
 from storage.dirs.opening import Opening
 from storage.dirs.renames import Renames
 from storage.env.fs import FileSystem
-from storage.errors import StorageFailure
+from storage.errors import LogClosed, StorageFailure
 from storage.log.partition_log import PartitionLog
 from storage.segment.names import DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, partition_dir
 from storage.types import TopicPartition
@@ -65,11 +65,14 @@ class Moving:
         """Begin a copy of the current log in another directory, at the log start of that one; its name is durable.
 
         If the partition or one of the directories goes meanwhile it is the caller's to drop what this returns.
-        Raises: StorageFailure, and then there is no future log; putting a directory offline is the caller's, on the
+        Raises: LogClosed when it has gone before, be it that another one lies in this directory by now;
+        StorageFailure; and then there is no future log; putting a directory offline is the caller's, on the
         side that owns the logs. Blocking: disk; any thread.
         """
-        current = self._inventory.logs[tp]
-        assert tp not in self._inventory.futures and self._inventory.dir_of[tp] is not log_dir, (tp, log_dir)
+        current = self._inventory.logs.get(tp)
+        if current is None or self._inventory.dir_of.get(tp) is log_dir:
+            raise LogClosed(str(tp))
+        assert tp not in self._inventory.futures, tp
         self._settle_drop(tp)
         path = os.path.join(log_dir.path, self._renames.new_name(tp, FUTURE_DIR_SUFFIX))
         log_dir.ensure_present()

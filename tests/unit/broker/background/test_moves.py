@@ -457,6 +457,30 @@ async def test_a_topic_that_is_deleted_under_a_step_waits_for_its_end(bed: MoveB
     assert bed.hosted.lost_dirs == []
 
 
+@pytest.mark.parametrize("anew_in", [None, 0, 1], ids=["", "and created anew", "and created anew in the destination"])
+async def test_a_topic_that_is_deleted_before_its_copy_is_begun(
+    bed: MoveBed, paths: list[Path], anew_in: int | None
+) -> None:
+    partition = bed.create("t", paths[0])
+    bed.pools.held = lambda pool: pool == str(paths[1])
+    await bed.moves.start()
+    request = asyncio.ensure_future(bed.moves.alter(partition.tp, str(paths[1])))
+    await bed.until(lambda: bed.pools.waiting)
+    bed.hosted.delete("t")
+    if anew_in is not None:
+        bed.create("t", paths[anew_in])
+    bed.pools.held = lambda pool: False
+    bed.pools.let_through()
+    with pytest.raises(UnknownPartition):
+        await request
+    assert not bed.logs.futures and not bed.moves.running()
+    assert paused(bed, "t") == 0
+    if anew_in is not None:
+        await bed.moves.alter(partition.tp, str(paths[2]))
+        await bed.until(lambda: not bed.moves.running())
+        assert bed.logs.dir_of(partition.tp) is bed.logs.dirs[2]
+
+
 async def test_a_topic_that_is_created_anew_under_a_step_of_the_old_one_moves(bed: MoveBed, paths: list[Path]) -> None:
     old = bed.create("t", paths[0])
     bed.pools.held = lambda pool: pool.endswith(" moves")
