@@ -23,7 +23,7 @@ from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values
 pytestmark = pytest.mark.jvm
 
 PARTITIONS = 4
-STORAGE_ERROR, NOT_COORDINATOR, LEADER_NOT_AVAILABLE = 56, 16, 5
+STORAGE_ERROR, NOT_COORDINATOR, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER = 56, 16, 5, 6
 PROPERTIES = {
     "offsets.topic.num.partitions": str(PARTITIONS),
     "log.segment.delete.delay.ms": "3600000",
@@ -261,6 +261,13 @@ def test_a_directory_that_fails_while_it_is_served(pair: Pair) -> None:
     assert shown["twice"] == []
 
 
+def with_one_code_for_away(shown: Any) -> Any:
+    """Let 56 be 6: which of them the reference answers depends on what it learns first, the failure or the leader."""
+    if isinstance(shown, dict):
+        return {key: with_one_code_for_away(value) for key, value in shown.items()}
+    return NOT_LEADER_OR_FOLLOWER if shown == STORAGE_ERROR else shown
+
+
 def test_a_directory_that_is_away_at_the_start(pair: Pair) -> None:
     pair.both(fill)
     aways = {}
@@ -280,6 +287,7 @@ def test_a_directory_that_is_away_at_the_start(pair: Pair) -> None:
         lost = roles(broker, "t", lost_dir=aways[broker])["lost"]
         eventually(lambda: is_known(client, lost), what="the directory is missed in the metadata")
         shown = all_of(broker, client, lost_dir=aways[broker])
+        shown["lost"] = with_one_code_for_away(shown["lost"])
         shown["meanwhile"] = changed_meanwhile(broker, client)
         return shown
 
