@@ -286,9 +286,7 @@ class _Reading:
         if self._isolation_level == READ_COMMITTED:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in (
-                    log.aborted_transactions(fetch.fetch_offset, bound) if found.region is not None else ()
-                )
+                for producer_id, first_offset in log.transactions.aborted_in(fetch.fetch_offset, found)
             ]
         return data
 

@@ -153,6 +153,7 @@ class Partition:
 
     def _take_charge(self) -> None:
         """Arrange with a new log who does the disk's work for it."""
+        self.log.transactions.require_verification()
         self.log.direct_writes.defer()
         self.log.durability.watch(on_rolled=self._on_rolled, on_window_full=self._on_window_full)
         self._settle()
@@ -166,6 +167,7 @@ class Partition:
         before, self.log = self.log, log
         assert self.is_on_hold and log.log_end_offset == before.log_end_offset, (before, log)
         log.config = before.config
+        log.transactions.take_over(before.transactions)
         log.advance_high_watermark(before.high_watermark)
         log.increment_log_start_offset(before.log_start_offset)
         if self.is_leader:

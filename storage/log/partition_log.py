@@ -29,6 +29,7 @@ from storage.log.durability import Durability
 from storage.log.flush import flush_now
 from storage.log.guard import guarded
 from storage.log.loader import LoadParameters, load
+from storage.log.log_transactions import LogTransactions
 from storage.log.page_budget import PageCacheBudget
 from storage.log.reader import FetchSlice, LogReader
 from storage.log.removal import Removal, note_removed, retain
@@ -64,6 +65,7 @@ class PartitionLog:
         "direct_writes",
         "durability",
         "tp",
+        "transactions",
     )
 
     def __init__(self, state: LogState) -> None:
@@ -76,6 +78,7 @@ class PartitionLog:
         self.durability = Durability(state)
         self.direct_writes = DirectWrites(state)
         self.cleaning = LogCleaning(state)
+        self.transactions = LogTransactions(state, self._reader)
 
     @classmethod
     def open(
@@ -267,14 +270,6 @@ class PartitionLog:
             raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
         except (CorruptBatch, CorruptIndex) as error:
             raise CorruptRecord(f"cannot read {self.path}: {error}") from error
-
-    def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
-        """Return (producer id, first offset) of aborted transactions that touch [start_offset, upper_bound)."""
-        return guarded(
-            self._state,
-            "read aborted transactions of",
-            lambda: self._reader.aborted_transactions(start_offset, upper_bound),
-        )
 
     def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
         """Return the first record at or after a time, below `bound`, here and now. Blocking: disk, cpu."""

@@ -125,6 +125,24 @@ class LogReader:
 
     # --- transactions ---
 
+    def aborted_in(self, start_offset: int, found: FetchSlice) -> list[tuple[int, int]]:
+        """Return (producer id, first offset) of the aborted transactions that touch what a read has just found.
+
+        Shape: exactly those, so where the batches end is looked up, but only if there are any.
+        """
+        segments = self._state.segments
+        if found.region is None or not any(one.txn_index.size for one in segments.starting_with(start_offset)):
+            return []
+        segment = segments.floor(found.segment_base_offset)
+        assert segment is not None, found
+        end = found.region.position + found.size
+        if end < segment.log.size:
+            upper_bound = segment.log.base_offset_at(end)
+        else:
+            following = segments.after(segment)
+            upper_bound = self._state.offsets.log_end_offset if following is None else following.base_offset
+        return self.aborted_transactions(start_offset, upper_bound)
+
     def aborted_transactions(self, start_offset: int, upper_bound: int) -> list[tuple[int, int]]:
         """Return (producer id, first offset) of the aborted transactions that touch [start_offset, upper_bound)."""
         found = []

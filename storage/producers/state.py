@@ -20,6 +20,7 @@ from protocol.records.batch import (
 from protocol.records.control import EndTxnMarker, parse_marker
 from storage.errors import InvalidProducerEpoch, InvalidTxnState, OutOfOrderSequence, TransactionCoordinatorFenced
 from storage.producers.entry import NO_OFFSET, BatchMetadata, ProducerEntry
+from storage.producers.verification import Verifications
 from storage.types import AppendOrigin, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,10 @@ logger = logging.getLogger(__name__)
 Buffer = bytes | bytearray | memoryview
 
 DEFAULT_EXPIRATION_MS = 86_400_000
+LAST_PRODUCER_EPOCH = 32_767
+_TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
 _CLIENT = AppendOrigin.CLIENT
+_COORDINATOR = AppendOrigin.COORDINATOR
 _REPLICATION = AppendOrigin.REPLICATION
 
 
@@ -54,6 +58,7 @@ class ProducerStateManager:
         "map_end_offset",
         "producers",
         "topic_partition",
+        "verifications",
     )
 
     def __init__(self, topic_partition: TopicPartition, *, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
@@ -68,6 +73,7 @@ class ProducerStateManager:
         self._open: dict[int, int] = {}
         # Ended ones whose marker may still lie at or above the high watermark: first offset -> marker offset.
         self._completed: dict[int, int] = {}
+        self.verifications = Verifications()
 
     # -- append ------------------------------------------------------------------------------------------------
 
@@ -85,6 +91,10 @@ class ProducerStateManager:
         if producer_id < 0:
             return None
         entry = self.producers.get(producer_id)
+        if header[5] & _TRANSACTIONAL_OR_CONTROL == TRANSACTIONAL_BIT and origin in (_CLIENT, _COORDINATOR):
+            known = self._check_transactional(entry, header, origin)
+            if known is not None:
+                return known
         if entry is None:
             return None  # unknown: retention or expiry may have removed it, so any sequence is taken up
         if origin is _CLIENT:
@@ -109,6 +119,38 @@ class ProducerStateManager:
                 f"its transaction is open since offset {entry.current_txn_first_offset}"
             )
         return None
+
+    def _check_transactional(
+        self, entry: ProducerEntry | None, header: BatchHeader, origin: AppendOrigin
+    ) -> BatchMetadata | None:
+        """Check what a transactional batch has to do with the open transaction of its producer; as `check`."""
+        if self.is_open(header.producer_id, header.producer_epoch):
+            return None
+        first_sequence = header.base_sequence
+        if entry is not None and origin is _CLIENT:
+            last_sequence = (first_sequence + header.last_offset_delta) & MAX_SEQUENCE
+            known = entry.find_duplicate(header.producer_epoch, first_sequence, last_sequence)
+            if known is not None:
+                return known
+        self.verifications.ensure(header)
+        if entry is not None and header.producer_epoch < entry.producer_epoch:
+            self._refuse_epoch(entry, header, origin)
+        if origin is _CLIENT:
+            self.verifications.ensure_sequence(header, has_batches=entry is not None and bool(entry.batches))
+        return None
+
+    def check_marker(self, producer_id: int, producer_epoch: int, transaction_version: int) -> None:
+        """Check the epoch of a marker that is to be written; that it is not older, its append does.
+
+        From version 2 on the coordinator raises the epoch before it ends a transaction, so a marker of the same epoch
+        is a late one of the transaction before. Without an open transaction it is a harmless repetition; and there is
+        no epoch above the last. Raises: InvalidProducerEpoch. Source: KIP-1228.
+        """
+        if transaction_version >= 2 and producer_epoch < LAST_PRODUCER_EPOCH and self.is_open(producer_id, producer_epoch):
+            raise InvalidProducerEpoch(
+                f"Epoch of producer {producer_id} in {self.topic_partition} is {producer_epoch}, "
+                "which is not above the epoch of the transaction that is open"
+            )
 
     def append(self, header: BatchHeader, marker: EndTxnMarker | None = None) -> CompletedTxn | None:
         """Take up a batch that is in the log; header carries its final offsets.
@@ -137,9 +179,11 @@ class ProducerStateManager:
             )
         )
         entry.last_timestamp = timestamp
-        if attributes & TRANSACTIONAL_BIT and entry.current_txn_first_offset < 0:
-            entry.current_txn_first_offset = base_offset
-            self._open[base_offset] = producer_id
+        if attributes & TRANSACTIONAL_BIT:
+            self.verifications.end(producer_id)
+            if entry.current_txn_first_offset < 0:
+                entry.current_txn_first_offset = base_offset
+                self._open[base_offset] = producer_id
         return None
 
     def replay(self, buffer: Buffer) -> Iterator[CompletedTxn]:
@@ -157,6 +201,7 @@ class ProducerStateManager:
         entry = self.producers.get(header.producer_id)
         if entry is None:
             entry = self.producers[header.producer_id] = ProducerEntry(header.producer_id)
+        self.verifications.end(header.producer_id)
         first_offset = entry.current_txn_first_offset
         # At the same epoch the batches stay: such a producer goes on counting through its transactions.
         entry.move_to_epoch(header.producer_epoch)
@@ -208,7 +253,12 @@ class ProducerStateManager:
             raise TransactionCoordinatorFenced(message)
         logger.info("replicated marker has an old coordinator epoch: %s", message)
 
-    # -- the last stable offset --------------------------------------------------------------------------------
+    # -- open transactions --------------------------------------------------------------------------------
+
+    def is_open(self, producer_id: int, producer_epoch: int) -> bool:
+        """Tell whether a producer has begun a transaction here, in this epoch, that no marker has ended."""
+        entry = self.producers.get(producer_id)
+        return entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == producer_epoch
 
     @property
     def first_undecided_offset(self) -> int | None:
@@ -274,6 +324,7 @@ class ProducerStateManager:
         expired = [key for key, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
+        self.verifications.remove_begun_before(now_ms - self.expiration_ms)
         return len(expired)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:

@@ -187,7 +187,7 @@ def test_a_flush_takes_a_transaction_index_that_was_closed_since_it_was_written(
     log.roll()
 
     def check(one: PartitionLog) -> None:
-        assert one.aborted_transactions(0, 2) == [(1, 0)]
+        assert one.transactions.aborted(0, 2) == [(1, 0)]
 
     disk.after_power_failures(check)
 

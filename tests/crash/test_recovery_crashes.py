@@ -148,7 +148,7 @@ def contents(log: PartitionLog) -> tuple[object, ...]:
         read_all(log),
         log.log_end_offset,
         log.last_stable_offset,
-        log.aborted_transactions(0, log.log_end_offset),
+        log.transactions.aborted(0, log.log_end_offset),
         log.epoch_entries(),
         [repr(entry) for entry in log.active_producers()],
         log_bases(log),

@@ -76,7 +76,7 @@ def fill(root: str) -> None:
 
 def newest(log: PartitionLog) -> dict[bytes, tuple[int, bytes | None]]:
     """Return what a read-committed consumer ends with, tombstones left out."""
-    aborted = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+    aborted = log.transactions.aborted(log.log_start_offset, log.log_end_offset)
     left: dict[bytes, tuple[int, bytes | None]] = {}
     open_since: dict[int, int] = {}
     starts = sorted((first, producer) for producer, first in aborted)

@@ -231,7 +231,7 @@ class Driver:
     def aborted_on_read(self, data: bytes) -> set[int]:
         """Return the offsets that a consumer of committed data leaves out, as clients decide it."""
         log = self.log
-        starts = sorted((first, producer) for producer, first in log.aborted_transactions(0, log.log_end_offset))
+        starts = sorted((first, producer) for producer, first in log.transactions.aborted(0, log.log_end_offset))
         active: set[int] = set()
         left_out: set[int] = set()
         for position, header in iter_batches(data):

@@ -87,7 +87,7 @@ def _check_aborted(life: Life, replayed) -> None:
     """Every aborted transaction of which data is left must be told of, and none that there never was."""
     model = life.model
     start, end = model.start, model.high_watermark
-    told = life.log.aborted_transactions(start, end)
+    told = life.log.transactions.aborted(start, end)
     assert [first for _, first in told] == sorted(first for _, first in told)
     aborted = [txn for txn in replayed.ended if txn.is_abort]
     left = {

@@ -291,10 +291,10 @@ def test_aborted_data_goes_and_its_marker_two_passes_later(open_log, put, transa
     put(log, (b"z", b"z"))
     clean(log, fs, clock)
     assert [key for _, key, _ in pairs(log)] == [b"a", b"y", b"z"]
-    assert log.aborted_transactions(0, 10) == [(7, 0)]
+    assert log.transactions.aborted(0, 10) == [(7, 0)]
     assert [header.base_offset for header in headers(log)] == [2, 3, 4, 5, 6]
     clean(log, fs, clock)
-    assert log.aborted_transactions(0, 10) == []
+    assert log.transactions.aborted(0, 10) == []
     assert headers(log)[0].attributes & DELETE_HORIZON_BIT
     clean(log, fs, clock)
     assert [header.base_offset for header in headers(log)] == [3, 4, 5, 6]
@@ -318,7 +318,7 @@ def test_data_is_known_as_aborted_by_a_marker_above_the_round(open_log, put, tra
     end(log, 7, is_abort=True)
     clean(log, fs, clock)
     assert pairs(log) == [(0, b"a", b"kept")]
-    assert log.aborted_transactions(0, 3) == [(7, 1)]
+    assert log.transactions.aborted(0, 3) == [(7, 1)]
 
 
 def test_a_checkpoint_inside_an_aborted_transaction_knows_of_it(open_log, put, transact, end, fs, clock):
@@ -350,7 +350,7 @@ def test_interleaved_transactions_are_told_apart(open_log, put, transact, end, f
         (b"c", b"committed"),
         (b"z", b"z"),
     ]
-    assert log.aborted_transactions(0, 10) == [(1, 0), (2, 4)]
+    assert log.transactions.aborted(0, 10) == [(1, 0), (2, 4)]
 
 
 def test_the_newest_epoch_of_a_producer_stays_with_its_marker(open_log, put, transact, end, fs, clock):
@@ -572,7 +572,7 @@ def test_left_over_output_of_an_earlier_pass_is_removed_first(open_log, put, fs,
         fs.write_file(os.path.join(log.path, f"{5:020d}.{kind}.cleaned"), b"old")
     clean(log, fs, clock)
     assert not [name for name in file_names(log) if "cleaned" in name]
-    assert log.aborted_transactions(0, 10) == []
+    assert log.transactions.aborted(0, 10) == []
 
 
 def test_remove_cleaned_touches_nothing_else(open_log, put, fs):

@@ -176,7 +176,7 @@ def test_several_outputs_of_one_group_are_installed_together(open_log, put, fs, 
     clean(log, fs, clock)
     assert names(log, ".log") == [f"{base:020d}.log" for base in (0, 2, 4, 6, 8)]
     assert [record.offset for record in stored_records(read_all(log))] == [0, 1, 2, 3, 4, 5, 8]
-    assert log.aborted_transactions(0, 9) == [(7, 6)]
+    assert log.transactions.aborted(0, 9) == [(7, 6)]
     log.close()
     assert len(stored_records(read_all(open_log(clean=True, high_watermark=9)))) == 7
 

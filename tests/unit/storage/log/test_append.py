@@ -333,12 +333,12 @@ def test_transactions_hold_the_stable_offset_and_aborted_ones_are_listed(open_lo
     assert log.last_stable_offset == log.high_watermark == 5
     append(log, 1, base_sequence=2, **fields)
     append_marker(log, 5, is_abort=False)
-    assert log.aborted_transactions(0, 10) == [(5, 1)]
-    assert log.aborted_transactions(5, 10) == []
-    assert log.aborted_transactions(0, 1) == []
+    assert log.transactions.aborted(0, 10) == [(5, 1)]
+    assert log.transactions.aborted(5, 10) == []
+    assert log.transactions.aborted(0, 1) == []
     log.close()
     again = open_log(clean=True)
-    assert again.aborted_transactions(0, 10) == [(5, 1)]
+    assert again.transactions.aborted(0, 10) == [(5, 1)]
 
 
 def test_replicated_batches_keep_offsets_and_epochs(open_log):

@@ -155,7 +155,7 @@ def test_transactions_and_producers_are_known_to_the_copy(pair):
     copy = log.copy_into(target)
     catch_up(copy, 500)
     assert target.last_stable_offset == log.last_stable_offset < log.log_end_offset
-    assert target.aborted_transactions(0, 1000) == log.aborted_transactions(0, 1000) != []
+    assert target.transactions.aborted(0, 1000) == log.transactions.aborted(0, 1000) != []
 
     def known(one):
         return sorted(

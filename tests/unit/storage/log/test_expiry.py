@@ -178,10 +178,10 @@ def test_aborted_transactions_go_with_their_segments(open_small):
     append(log, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     append_marker(log, 7, is_abort=True)
     assert any(name.endswith(".txnindex") for name in file_names(log))
-    assert log.aborted_transactions(0, 2) == [(7, 0)]
+    assert log.transactions.aborted(0, 2) == [(7, 0)]
     assert expire(log) == 1
     assert [name for name in file_names(log) if name.endswith(".txnindex")] == []
-    assert log.aborted_transactions(2, 2) == []
+    assert log.transactions.aborted(2, 2) == []
 
 
 def test_epochs_below_the_log_start_are_forgotten_also_on_disk(open_small):

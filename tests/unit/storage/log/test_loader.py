@@ -349,7 +349,7 @@ def transactional_log(open_log):
 def test_lost_transaction_indexes_are_rebuilt(open_log, recovery_point):
     log = transactional_log(open_log)
     end = log.log_end_offset
-    expected = log.aborted_transactions(0, end)
+    expected = log.transactions.aborted(0, end)
     assert expected == [(0, 0), (2, 8), (4, 16), (6, 24)]
     crash(log)
     indexes = [name for name in file_names(log) if name.endswith(".txnindex")]
@@ -362,7 +362,7 @@ def test_lost_transaction_indexes_are_rebuilt(open_log, recovery_point):
     with open(os.path.join(log.path, indexes[1]), "r+b") as file:
         file.truncate(10)
     again = open_log(recovery_point=recovery_point, high_watermark=end, **SMALL)
-    assert again.aborted_transactions(0, end) == expected
+    assert again.transactions.aborted(0, end) == expected
     assert again.last_stable_offset == end - 1
 
 
@@ -370,13 +370,13 @@ def test_lost_transaction_indexes_are_rebuilt(open_log, recovery_point):
 def test_transactions_are_found_again_where_all_indexes_are_lost(open_log, clean):
     log = transactional_log(open_log)
     end = log.log_end_offset
-    expected = log.aborted_transactions(0, end)
+    expected = log.transactions.aborted(0, end)
     log.close() if clean else crash(log)
     for name in file_names(log):
         if name.endswith(("index", ".snapshot")):
             os.unlink(os.path.join(log.path, name))
     again = open_log(clean=clean, recovery_point=end, high_watermark=end, **SMALL)
-    assert again.aborted_transactions(0, end) == expected
+    assert again.transactions.aborted(0, end) == expected
     assert again.last_stable_offset == end - 1
 
 
@@ -470,11 +470,11 @@ def test_a_truncation_forgets_the_aborted_transactions_that_end_above(open_log):
     for n in range(2):
         append(log, base_sequence=n, **fields)
         append_marker(log, 1, is_abort=True)
-    assert log.aborted_transactions(0, 4) == [(1, 0), (1, 2)]
+    assert log.transactions.aborted(0, 4) == [(1, 0), (1, 2)]
     log.truncate_to(3)
-    assert log.aborted_transactions(0, 3) == [(1, 0)]
+    assert log.transactions.aborted(0, 3) == [(1, 0)]
     append_marker(log, 1, is_abort=False)
-    assert log.aborted_transactions(0, 4) == [(1, 0)]
+    assert log.transactions.aborted(0, 4) == [(1, 0)]
 
 
 @pytest.mark.parametrize("truncate", [PartitionLog.truncate_to, PartitionLog.truncate_fully_and_start_at])

@@ -98,7 +98,7 @@ def test_aborted_transactions_stay_with_their_part(open_log):
     write(log, 0, [struct.pack(">hqqqq", *entry) for entry in entries], ".txnindex")
     again = open_log(clean=True, validate_on_open=False, **SMALL)
     assert logs_of(again) == [0, FAR + 5]
-    assert again.aborted_transactions(0, again.log_end_offset) == [(1, 0), (2, 2), (3, FAR + 6)]
+    assert again.transactions.aborted(0, again.log_end_offset) == [(1, 0), (2, 2), (3, FAR + 6)]
     assert [os.path.getsize(os.path.join(log.path, f"{base:020d}.txnindex")) for base in (0, FAR + 5)] == [34, 68]
 
 
@@ -114,7 +114,7 @@ def test_parts_of_a_segment_with_an_unusable_index_are_recovered(open_log, recov
     again = open_log(recovery_point=recovery_point, **SMALL)
     assert logs_of(again) == [0, FAR + 6, 8 * FAR]
     again.advance_high_watermark(again.log_end_offset)
-    assert again.aborted_transactions(0, again.log_end_offset) == [(1, 0), (3, FAR + 6)]
+    assert again.transactions.aborted(0, again.log_end_offset) == [(1, 0), (3, FAR + 6)]
 
 
 def test_damage_behind_the_place_of_the_split_still_ends_the_log_after_an_unclean_stop(open_log):
