@@ -12,6 +12,8 @@ from broker.background.disk_work import DiskWork
 from broker.background.move import Move
 from broker.background.moves import Moves
 from broker.background.recovery import Recovery
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinators import Coordinators
 from broker.lifecycle import Lifecycle
 from broker.metrics import catalog
 from broker.metrics.collectors import HistogramSource, Sample, Source, single
@@ -53,7 +55,7 @@ def broker_state(phase: str) -> int:
 
 def broker_sources(
     watched: Watched,
-    groups_by_state: Callable[[], Mapping[str, int]],
+    coordinators: Callable[[], Coordinators | None],
     retention_seconds: Callable[[], float],
 ) -> Iterator[Source | HistogramSource]:
     """Yield a source for every row that does not count requests."""
@@ -78,7 +80,7 @@ def broker_sources(
     yield Source(catalog.RECOVERY_BYTES, lambda: _per_dir(recovery, lambda one: one.scanned_bytes))
     yield Source(catalog.RECOVERY_BYTES_EXPECTED, lambda: _per_dir(recovery, lambda one: one.bytes_to_scan))
     yield Source(catalog.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
-    yield Source(catalog.GROUPS, lambda: (((state,), count) for state, count in groups_by_state().items()))
+    yield from _coordinator_sources(coordinators)
     yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
     yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
     yield Source(catalog.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
@@ -88,6 +90,22 @@ def broker_sources(
     yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
     yield from _move_sources(watched.moves)
+
+
+def _coordinator_sources(coordinators: Callable[[], Coordinators | None]) -> Iterator[Source]:
+    def per_state(counts: Callable[[Coordinators], Mapping[str, int]]) -> Iterable[Sample]:
+        found = coordinators()
+        return () if found is None else (((state,), count) for state, count in counts(found).items())
+
+    def of_transactions(value: Callable[[TransactionCoordinator], int]) -> int:
+        found = coordinators()
+        return 0 if found is None else value(found.transactions)
+
+    yield Source(catalog.GROUPS, lambda: per_state(lambda found: found.groups.count_by_state()))
+    yield Source(catalog.TRANSACTIONAL_IDS, lambda: per_state(lambda found: found.transactions.count_by_state()))
+    yield single(catalog.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
+    yield single(catalog.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
+    yield single(catalog.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
 
 
 def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:

@@ -30,8 +30,7 @@ from broker.background.disk_work import DiskWork
 from broker.background.moves import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
-from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
-from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics
+from broker.coordinators import Coordinators
 from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step, nothing
 from broker.live_settings import LiveSettings
@@ -40,7 +39,7 @@ from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_not_lost
 from broker.metadata.errors import MetadataError
-from broker.metadata.image import ClusterImage, Delta, full_delta
+from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.opening import METADATA_LOG, open_cluster_log, path_in, snapshot_rules, take_metadata_dir
 from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
@@ -48,8 +47,8 @@ from broker.metrics.exporter import Exporter, registry_of
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
-from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
+from broker.partition.markers import MarkerWriter
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
 from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
@@ -63,6 +62,7 @@ from config.build import (
     log_manager_config,
     move_config,
     network_config,
+    transaction_config,
 )
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
@@ -96,6 +96,7 @@ class Broker:
         self._config = broker_config(resolver)
         self._network = network_config(resolver)
         self._groups = group_config(resolver)
+        self._transactions = transaction_config(resolver)
         self._log_config = log_manager_config(resolver)
         self._live = LiveConfig(resolver, self._config.node_id)
         self._fs = PosixFileSystem()
@@ -195,7 +196,7 @@ class Broker:
         self._metadata_dir: LogDir
         self._controller: Controller
         self._fetch: FetchApi
-        self._coordinator: GroupCoordinator | None = None
+        self._coordinators: Coordinators | None = None
         self._exporter: Exporter | None = None
         self.lifecycle = Lifecycle(
             (
@@ -342,7 +343,7 @@ class Broker:
         )
         self._controller = Controller(
             log,
-            TopicRules(self._config, self._groups, self._live.resolver, self._settings.takes_replicas),
+            TopicRules(self._config, self._groups, self._live.resolver, self._settings.takes_replicas, self._transactions),
             snapshot_rules(self._config),
             self._clock,
             self._rng,
@@ -361,7 +362,7 @@ class Broker:
         self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._moves.publish)
         self._controller.subscribe(self._dir_reports.publish)
-        self._controller.subscribe(self._follow_groups)
+        self._controller.subscribe(self._follow_coordinators)
         await self._controller.start(
             registration_of(
                 self._config,
@@ -386,25 +387,23 @@ class Broker:
                 raise
 
     async def _start_coordinators(self) -> None:
-        controller = self._controller
-        self._coordinator = GroupCoordinator(
+        self._coordinators = Coordinators(
             self._config.node_id,
-            InternalLog(GROUP_METADATA_TOPIC, self._partitions),
+            self._controller,
+            self._partitions,
             self._tasks,
             self._scheduler,
+            self._clock,
+            self._rng,
             self._groups,
-            InternalTopics(
-                lambda name: name in controller.image.topics_by_name, lambda name: controller.auto_create([name])
-            ),
-            now_ms=self._clock.now_ms,
-            new_uuid=partial(random_member_uuid, self._rng),
-            append_error_code=known_code,
+            self._transactions,
+            MarkerWriter(self._partitions, self._clock.now_ms),
         )
-        self._coordinator.publish(full_delta(controller.image), controller.image)
+        self._coordinators.start()
 
     async def _stop_coordinators(self) -> None:
-        if self._coordinator is not None:
-            self._coordinator.close()
+        if self._coordinators is not None:
+            self._coordinators.close()
 
     async def _start_background(self) -> None:
         self._dir_watch.start(self._scheduler, self._metadata_dir)
@@ -423,14 +422,16 @@ class Broker:
         await self._disk_work.close()
 
     async def _open_listeners(self) -> None:
-        assert self._coordinator is not None
+        assert self._coordinators is not None
         rooms = Rooms(
             self._config,
             self._live,
             self._pools,
             self._controller,
             self._partitions,
-            self._coordinator,
+            self._coordinators.groups,
+            self._coordinators.transactions,
+            self._coordinators.producer_ids,
             self._sessions,
             self._checkpoints.save_log_starts,
             self._moves,
@@ -454,9 +455,9 @@ class Broker:
     def _image(self) -> ClusterImage:
         return self._controller.image
 
-    def _follow_groups(self, delta: Delta, image: ClusterImage) -> None:
-        if self._coordinator is not None:
-            self._coordinator.publish(delta, image)
+    def _follow_coordinators(self, delta: Delta, image: ClusterImage) -> None:
+        if self._coordinators is not None:
+            self._coordinators.publish(delta, image)
 
     async def _prepare_logs(self, delta: Delta, image: ClusterImage) -> None:
         create = self._partitions.missing_logs(delta, image)
@@ -482,7 +483,7 @@ class Broker:
                 self._logs,
                 self._dir_watch,
             ),
-            lambda: self._coordinator.count_by_state() if self._coordinator is not None else {},
+            lambda: self._coordinators,
             lambda: self._retention.last_run_seconds,
         )
 

@@ -18,6 +18,7 @@ from config.views import (
     LogManagerConfig,
     MoveConfig,
     NetworkConfig,
+    TransactionConfig,
 )
 
 
@@ -96,8 +97,6 @@ def log_manager_config(resolver: Resolver) -> LogManagerConfig:
         dir_failure_timeout_ms=get("log.dir.failure.timeout.ms"),
         producer_id_expiration_ms=get("producer.id.expiration.ms"),
         producer_id_expiration_check_interval_ms=get("producer.id.expiration.check.interval.ms"),
-        transactional_id_expiration_ms=get("transactional.id.expiration.ms"),
-        max_transaction_timeout_ms=get("transaction.max.timeout.ms"),
     )
 
 
@@ -144,6 +143,19 @@ def group_config(resolver: Resolver) -> GroupConfig:
         offsets_load_buffer_size=get("offsets.load.buffer.size"),
         offsets_retention_minutes=get("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=get("offsets.retention.check.interval.ms"),
+    )
+
+
+def transaction_config(resolver: Resolver) -> TransactionConfig:
+    """Build the view of transactions."""
+    get = resolver.get
+    return TransactionConfig(
+        max_timeout_ms=get("transaction.max.timeout.ms"),
+        id_expiration_ms=get("transactional.id.expiration.ms"),
+        abort_interval_ms=get("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expire_interval_ms=get("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        topic_num_partitions=get("transaction.state.log.num.partitions"),
+        topic_segment_bytes=get("transaction.state.log.segment.bytes"),
     )
 
 

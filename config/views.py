@@ -145,8 +145,6 @@ class LogManagerConfig(NamedTuple):
     dir_failure_timeout_ms: int = 30_000
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
-    transactional_id_expiration_ms: int = 604_800_000
-    max_transaction_timeout_ms: int = 900_000
 
 
 class MoveConfig(NamedTuple):
@@ -241,6 +239,19 @@ class GroupConfig(NamedTuple):
     offsets_load_buffer_size: int = 5_242_880
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
+
+
+class TransactionConfig(NamedTuple):
+    """Transactions and the topic of their state."""
+
+    max_timeout_ms: int = 900_000
+    id_expiration_ms: int = 604_800_000
+    abort_interval_ms: int = 10_000
+    """How often transactions past their timeout are looked for."""
+    expire_interval_ms: int = 3_600_000
+    """How often idle transactional ids are looked for."""
+    topic_num_partitions: int = 50
+    topic_segment_bytes: int = 104_857_600
 
 
 _BROKER_ONLY_FIELDS = (

@@ -25,10 +25,14 @@ from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family
 from broker.api.topics import TopicsApi
+from broker.api.transaction_admin import TransactionAdminApi
+from broker.api.transactions import TransactionsApi
 from broker.api.versions import VersionsApi
 from broker.background.moves import Moves
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import INTERNAL_TOPICS
+from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.metadata.controller.run import Controller
 from broker.metadata.image import ClusterImage
 from broker.metadata.live_config import LiveConfig
@@ -49,6 +53,8 @@ class Rooms(NamedTuple):
     controller: Controller
     partitions: PartitionManager
     coordinator: GroupCoordinator
+    transactions: TransactionCoordinator
+    producer_ids: ProducerIds
     sessions: FetchSessions
     save_log_starts: Callable[[], Awaitable[None]]
     moves: Moves
@@ -66,7 +72,7 @@ def fetch_family(rooms: Rooms) -> FetchApi:
 def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tuple[Family, ...]:
     """Make all families; `table` is what their routes will be joined to, for ApiVersions."""
     image, node_id = rooms.image, rooms.config.node_id
-    controller, coordinator = rooms.controller, rooms.coordinator
+    controller, coordinator, transactions = rooms.controller, rooms.coordinator, rooms.transactions
     return (
         ProduceApi(rooms.partitions, image, Leaders(image), rooms.pools, INTERNAL_TOPICS),
         fetch,
@@ -79,8 +85,10 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         ReassignmentsApi(controller, image),
         LogDirsApi(rooms.logs, rooms.pools.io),
         AlterLogDirsApi(rooms.moves.alter),
-        ProducersApi(controller),
-        GroupFindApi(coordinator, node_id),
+        ProducersApi(rooms.producer_ids, transactions),
+        TransactionsApi(transactions, coordinator, image),
+        TransactionAdminApi(transactions),
+        GroupFindApi(coordinator, transactions, node_id),
         GroupClassicApi(coordinator),
         GroupOffsetsApi(coordinator, image),
         GroupAdminApi(coordinator),

@@ -2,16 +2,17 @@
 
 - v1 key types and an error message; v3 flexible; v4 many keys, each with its own error; v6 share keys, which only
   brokers may ask for.
-- Differences from the reference: the offsets topic is created before the answer, so a first request is not sent away
-  with COORDINATOR_NOT_AVAILABLE unless that failed. With one broker, every coordinator is this one.
+- Differences from the reference: the topic of the coordinator's state is created before the answer, so a first request
+  is not sent away with COORDINATOR_NOT_AVAILABLE unless that failed. With one broker, every coordinator is this one.
 
 Source: KafkaApis.handleFindCoordinatorRequest.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from broker.api.route import RequestContext, Route
-from broker.coordinator.group.coordinator import GroupCoordinator
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -22,11 +23,21 @@ GROUP_KEY = 0
 TRANSACTION_KEY = 1
 
 
+class Locatable(Protocol):
+    """A coordinator, as far as finding it goes."""
+
+    async def ensure_topic(self) -> bool:
+        """Create the topic of its state unless it exists; tells whether it is served."""
+
+    def is_led(self, key: str, /) -> bool:
+        """Tell whether this broker is the coordinator of a key."""
+
+
 class GroupFindApi:
     """Tells clients where their coordinator is."""
 
-    def __init__(self, coordinator: GroupCoordinator, node_id: int) -> None:
-        self._coordinator = coordinator
+    def __init__(self, groups: Locatable, transactions: Locatable, node_id: int) -> None:
+        self._coordinators = {GROUP_KEY: groups, TRANSACTION_KEY: transactions}
         self._node_id = node_id
 
     def routes(self) -> tuple[Route, ...]:
@@ -53,15 +64,14 @@ class GroupFindApi:
         )
 
     async def _error_for(self, key_type: int) -> ErrorCode:
-        if key_type == TRANSACTION_KEY:
-            return ErrorCode.NONE
-        if key_type != GROUP_KEY:
+        coordinator = self._coordinators.get(key_type)
+        if coordinator is None:
             return ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE if await self._coordinator.ensure_topic() else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE if await coordinator.ensure_topic() else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def _coordinator_of(self, key: str, key_type: int, error: ErrorCode, context: RequestContext) -> Coordinator:
-        if error is ErrorCode.NONE and key_type == GROUP_KEY and not self._coordinator.is_led(key):
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # the partition of the offsets topic is led by nobody
+        if error is ErrorCode.NONE and not self._coordinators[key_type].is_led(key):
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # the partition of the key is led by nobody
         if error is not ErrorCode.NONE:
             return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.text)
         listener = context.listener

@@ -170,13 +170,15 @@ class CoordinatorRuntime(Generic[S]):
         """
         return self._active(partition).shard
 
-    def execute_now(self, partition: int, command: Callable[[S], Outcome[R]]) -> R | asyncio.Future[R]:
+    def execute_now(
+        self, partition: int, command: Callable[[S], Outcome[R]], *, is_combinable: bool = False
+    ) -> R | asyncio.Future[R]:
         """Run a command, or queue it; a finished response when nothing has to be waited for.
 
-        Raises: CoordinatorLoading, NotCoordinator, and what the command raises.
+        A combinable one may share its batch with its neighbours: it must not depend on records of one another. Raises: CoordinatorLoading, NotCoordinator, and what the command raises.
         """
         context = self._active(partition)
-        operation: _Operation[S] = _Operation(command, is_combinable=False)
+        operation: _Operation[S] = _Operation(command, is_combinable=is_combinable)
         if not context.is_draining:
             outcome = command(context.shard)
             if not outcome.records:
@@ -185,13 +187,13 @@ class CoordinatorRuntime(Generic[S]):
             operation.outcome = outcome
         return self._enqueue(context, operation)
 
-    async def execute(self, partition: int, command: Callable[[S], Outcome[R]]) -> R:
+    async def execute(self, partition: int, command: Callable[[S], Outcome[R]], *, is_combinable: bool = False) -> R:
         """Run one command and give its response once its records are committed.
 
         Raises: CoordinatorLoading, NotCoordinator, WriteFailed, and what the command raises. Does not suspend when
         the shard is idle and the command writes nothing.
         """
-        result = self.execute_now(partition, command)
+        result = self.execute_now(partition, command, is_combinable=is_combinable)
         if isinstance(result, asyncio.Future):
             return await result
         return result

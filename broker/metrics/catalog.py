@@ -124,6 +124,20 @@ PAGE_CACHE_DROPPED = Metric(
     "odradek_log_page_cache_dropped_bytes", Kind.COUNTER, "Bytes the kernel was told to drop from the page cache"
 )
 GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
+TRANSACTIONAL_IDS = Metric(
+    "odradek_transaction_transactional_ids", Kind.GAUGE, "Transactional ids by the state of their transaction", ("state",)
+)
+TRANSACTIONS_COMPLETING = Metric(
+    "odradek_transaction_completing", Kind.GAUGE, "Decided transactions whose markers are being written"
+)
+TRANSACTION_MARKERS_WAITING = Metric(
+    "odradek_transaction_markers_waiting",
+    Kind.GAUGE,
+    "Transaction markers whose partition could not take them and that are tried again",
+)
+TRANSACTIONS_TIMED_OUT = Metric(
+    "odradek_transaction_timed_out", Kind.COUNTER, "Transactions aborted because they were open for too long"
+)
 LOGS_TO_LOAD = Metric(
     "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)
 )

@@ -28,6 +28,7 @@ VIEWS = (
     "ConnectionLimits",
     "BrokerConfig",
     "GroupConfig",
+    "TransactionConfig",
 )
 # Asked for by the views' own methods, not by name.
 THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {"max_compaction_lag_ms"}

@@ -1,9 +1,10 @@
 """Feature levels: what this broker can run at, what a new cluster starts with, what clients are told.
 
-A level is finalized only when its behaviour is there. Odradek has no transactions of the second kind, no consumer
-groups of the new protocol, no share or streams groups and no eligible leader replicas yet, so those features are
-neither supported nor finalized: clients then use the older flows. A directory that comes from an Apache Kafka node may
-carry higher levels in its log; they stay there, and clients see what this broker supports.
+A level is finalized only when its behaviour is there. Odradek has no consumer groups of the new protocol, no share or
+streams groups and no eligible leader replicas yet, so those features are neither supported nor finalized: clients then
+use the older flows. A directory that comes from an Apache Kafka node may carry higher levels in its log; they stay
+there, and clients see what this broker supports. A log that says nothing of a feature, like those of versions before it
+came, is at level 0 until an administrator upgrades it.
 
 Source: KIP-584, KIP-1022; MetadataVersion, KRaftVersion.
 """
@@ -24,15 +25,19 @@ from protocol.stored.cluster import (
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+TRANSACTION_VERSION = "transaction.version"
 
 METADATA_VERSION_LEVEL = 29
 """4.2-IV1: what a new cluster starts at."""
 KRAFT_VERSION_LEVEL = 1
 """Voters are kept in the log itself, as `kafka-storage format --standalone` sets it up."""
+TRANSACTION_VERSION_LEVEL = 2
+"""KIP-890: 1 adds fields to the transaction log, from 2 on the end of every transaction bumps the producer's epoch."""
 
 SUPPORTED_FEATURES = (
     FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_LEVEL),
     FeatureRange(METADATA_VERSION, 7, METADATA_VERSION_LEVEL),
+    FeatureRange(TRANSACTION_VERSION, 0, TRANSACTION_VERSION_LEVEL),
 )
 """By name, as registrations and ApiVersions list them."""
 
@@ -41,7 +46,10 @@ _SUPPORTED = {feature.name: feature for feature in SUPPORTED_FEATURES}
 
 def bootstrap_records() -> list[FeatureLevelRecord]:
     """Return the feature records of a new cluster; `metadata.version` comes first, as readers of a log expect."""
-    return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL)]
+    return [
+        FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL),
+        FeatureLevelRecord(name=TRANSACTION_VERSION, feature_level=TRANSACTION_VERSION_LEVEL),
+    ]
 
 
 def finalized_features(image: ClusterImage) -> list[tuple[str, int]]:
@@ -52,6 +60,11 @@ def finalized_features(image: ClusterImage) -> list[tuple[str, int]]:
         for name, level in finalized.items()
         if name in _SUPPORTED and level >= max(1, _SUPPORTED[name].min_level)
     )
+
+
+def transaction_version(image: ClusterImage) -> int:
+    """Return the finalized `transaction.version`, of those this broker supports."""
+    return min(image.features.get(TRANSACTION_VERSION, 0), TRANSACTION_VERSION_LEVEL)
 
 
 def check_metadata_version(levels: Mapping[str, int]) -> None:

@@ -37,7 +37,7 @@ from broker.metadata.names import (
 )
 from broker.metadata.placement import check_assignment, new_partition, place_replicas
 from config.resolve import Resolver
-from config.views import BrokerConfig, GroupConfig
+from config.views import BrokerConfig, GroupConfig, TransactionConfig
 from protocol.stored.cluster import RemoveTopicRecord, TopicRecord
 from protocol.uuids import ZERO_UUID
 
@@ -107,6 +107,7 @@ class TopicRules(NamedTuple):
     """The configuration that topics inherit from, as it is under an image."""
     takes_replicas: Callable[[ClusterImage], bool] = lambda image: True
     """Whether this broker has a log directory that is not cordoned, as it is under an image."""
+    transactions: TransactionConfig = TransactionConfig()
 
     def full_brokers(self, image: ClusterImage) -> frozenset[int]:
         """Return the brokers that automatic placement leaves out."""
@@ -121,6 +122,8 @@ def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
     partitions, segment_bytes = COORDINATOR_TOPIC_PARTITIONS, COORDINATOR_TOPIC_SEGMENT_BYTES
     if name == CONSUMER_OFFSETS:
         partitions, segment_bytes = rules.groups.offsets_topic_num_partitions, rules.groups.offsets_topic_segment_bytes
+    elif name == TRANSACTION_STATE:
+        partitions, segment_bytes = rules.transactions.topic_num_partitions, rules.transactions.topic_segment_bytes
     return NewTopic(name, partitions, 1, configs=(*configs, ("segment.bytes", str(segment_bytes))))
 
 

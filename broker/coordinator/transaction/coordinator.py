@@ -1,0 +1,345 @@
+"""The transaction coordinator: routes each transactional id to its shard, and drives what nobody asks for.
+
+That is: the markers of decided transactions, the abort of those past their timeout, and the expiry of idle ids.
+Without a topic there are no transactional ids; looking for a coordinator creates it.
+Source: TransactionCoordinator, TransactionStateManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeVar
+
+from broker.coordinator.errors import (
+    CoordinatorError,
+    CoordinatorLoading,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+    error_code_of,
+)
+from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, partition_for
+from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
+from broker.coordinator.shard import Outcome
+from broker.coordinator.timers import Timers, TimeSource
+from broker.coordinator.transaction.errors import (
+    ConcurrentTransactions,
+    InvalidTransactionalRequest,
+    InvalidTransactionTimeout,
+    ProducerIdNeeded,
+    TransactionalIdNotFound,
+)
+from broker.coordinator.transaction.listing import Listed, TransactionFilter
+from broker.coordinator.transaction.markers import MarkerSender, Pauses
+from broker.coordinator.transaction.shard import TransactionShard
+from broker.coordinator.transaction.state import EPOCH_BUMPING_VERSION, Producer, Transaction
+from broker.metadata.image import ClusterImage, Delta
+from config.views import TransactionConfig
+from protocol.errors import ErrorCode
+from storage.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker."""
+
+    def __init__(
+        self,
+        node_id: int,
+        log: CoordinatorLog,
+        tasks: TaskSpawner,
+        time_source: TimeSource,
+        config: TransactionConfig,
+        internal_topics: InternalTopics,
+        producer_ids: ProducerIds,
+        markers: MarkerSender,
+        *,
+        now_ms: Callable[[], int],
+        server_version: Callable[[], int],
+        append_error_code: Callable[[BaseException], ErrorCode],
+        max_batch_bytes: int = 1_000_000,
+    ) -> None:
+        self._node_id = node_id
+        self._log = log
+        self._tasks = tasks
+        self._time = time_source
+        self._config = config
+        self._internal_topics = internal_topics
+        self._producer_ids = producer_ids
+        self._markers = markers
+        self._now_ms = now_ms
+        self._server_version = server_version
+        self._timers = Timers(time_source)
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            "transaction-coordinator",
+            log,
+            tasks,
+            now_ms,
+            append_error_code,
+            self._new_shard,
+            max_batch_bytes=max_batch_bytes,
+        )
+        self._abort_timer = self._timers.timer(self._abort_periodically)
+        self._expire_timer = self._timers.timer(self._expire_periodically)
+        # Whether the search for transactions past their timeout still runs.
+        self._is_aborting = False
+        # Partitions of the topic; 0 while it does not exist. Written by serve.
+        self._partition_count = 0
+        self._is_closed = False
+        self.completing_count = 0
+        self.timed_out_count = 0
+
+    # -- lifecycle --------------------------------------------------------------------------------------------------
+
+    def publish(self, delta: Delta, image: ClusterImage) -> None:
+        """Serve the transactional ids while their partitions are led here."""
+        if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics):
+            self.serve(0, ())
+        changed = (*delta.created_partitions, *delta.changed_partitions)
+        if any(placed.topic.name == TRANSACTION_STATE_TOPIC for placed in changed):
+            partitions = image.topics_by_name[TRANSACTION_STATE_TOPIC].partitions
+            led = [number for number, one in enumerate(partitions) if one.leader == self._node_id]
+            self.serve(len(partitions), led)
+
+    def serve(self, partition_count: int, led: Collection[int]) -> None:
+        """Serve the ids of the partitions of the topic that are led here, once each is replayed; let go of others."""
+        if self._is_closed:
+            return
+        if not self._partition_count:
+            self._abort_timer.start(self._config.abort_interval_ms)
+            self._expire_timer.start(self._config.expire_interval_ms)
+        self._partition_count = partition_count
+        for partition in self._runtime.partitions() - set(led):
+            self._runtime.unload(partition)
+        self._runtime.load(sorted(led))
+
+    def is_led(self, transactional_id: str) -> bool:
+        """Tell whether the id's coordinator is this broker; without a topic nobody's is."""
+        if self._is_closed or not self._partition_count:
+            return False
+        return partition_for(transactional_id, self._partition_count) in self._runtime.partitions()
+
+    async def ensure_topic(self) -> bool:
+        """Create the topic unless it exists; tells whether its ids are served."""
+        created = await self._internal_topics.ensure(TRANSACTION_STATE_TOPIC)
+        return created and self._partition_count > 0
+
+    def close(self) -> None:
+        """Stop to serve; what is decided is carried out after the next start."""
+        self._is_closed = True
+        self._runtime.unload_all()
+        self._timers.close()
+
+    def _new_shard(self, partition: int) -> TransactionShard:
+        return TransactionShard(partition, self._now_ms, self._server_version, self._on_decided)
+
+    def _partition_of(self, transactional_id: str) -> int:
+        if self._is_closed:
+            raise CoordinatorNotAvailable
+        if not transactional_id:
+            raise InvalidTransactionalRequest
+        if not self._partition_count:
+            raise NotCoordinator
+        return partition_for(transactional_id, self._partition_count)
+
+    # -- producers --------------------------------------------------------------------------------------------------
+
+    async def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Producer:
+        """Give an id to a new holder, and fence the one before. Raises: CoordinatorError.
+
+        ConcurrentTransactions while the transaction of the one before is being aborted.
+        """
+        if not transactional_id:
+            raise InvalidTransactionalRequest
+        if not 0 < timeout_ms <= self._config.max_timeout_ms:
+            raise InvalidTransactionTimeout
+        partition = self._partition_of(transactional_id)
+        producer = await self._execute_with_id(
+            partition, lambda shard, new_id: shard.initialize(transactional_id, expected, timeout_ms, new_id)
+        )
+        if producer is None:
+            raise ConcurrentTransactions
+        return producer
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int = 0,
+    ) -> None:
+        """Add partitions to a transaction. Raises: CoordinatorError."""
+        await self._runtime.execute(
+            self._partition_of(transactional_id),
+            lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version),
+            is_combinable=True,
+        )
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        *,
+        add: bool,
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Tell of each partition whether a producer may write to it in its transaction; with `add`, put it there first.
+
+        Adding is for producers that leave it to the broker, which is part of EPOCH_BUMPING_VERSION.
+        """
+        producer = Producer(producer_id, producer_epoch)
+        try:
+            if not add:
+                partition = self._partition_of(transactional_id)
+                return self._runtime.read(partition).verify(transactional_id, producer, partitions)
+            await self.add_partitions(transactional_id, producer, partitions, client_version=EPOCH_BUMPING_VERSION)
+        except CoordinatorError as refusal:
+            return dict.fromkeys(partitions, error_code_of(refusal))
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    async def end(self, transactional_id: str, producer: Producer, *, is_commit: bool, client_version: int) -> Producer:
+        """Decide a transaction; returns as soon as that is durable, with who may write next. Raises: CoordinatorError."""
+        return await self._execute_with_id(
+            self._partition_of(transactional_id),
+            lambda shard, new_id: shard.end(
+                transactional_id,
+                producer,
+                is_commit=is_commit,
+                client_version=client_version,
+                new_producer_id=new_id,
+            ),
+        )
+
+    async def _execute_with_id(
+        self, partition: int, command: Callable[[TransactionShard, int | None], Outcome[R]]
+    ) -> R:
+        """Run a command, and once more with a new producer id in hand if it turns out to need one."""
+        new_id: int | None = None
+        while True:
+            given_id = new_id
+            try:
+                return await self._runtime.execute(
+                    partition, lambda shard: command(shard, given_id), is_combinable=True
+                )
+            except ProducerIdNeeded:
+                new_id = await self._producer_ids.take()
+
+    # -- markers ----------------------------------------------------------------------------------------------------
+
+    def _on_decided(self, shard: TransactionShard, transactional_id: str) -> None:
+        self._tasks.spawn("transaction-markers", self._carry_out(shard, transactional_id))
+
+    async def _carry_out(self, shard: TransactionShard, transactional_id: str) -> None:
+        """Write the markers of a decided transaction, then that it is complete."""
+        self.completing_count += 1
+        try:
+            decision = shard.transactions[transactional_id]
+            coordinator_epoch = self._log.leader_epoch(shard.partition)
+            if await self._markers.send(transactional_id, decision, coordinator_epoch, lambda: shard.is_closed):
+                await self._complete(shard, transactional_id)
+        finally:
+            self.completing_count -= 1
+
+    async def _complete(self, shard: TransactionShard, transactional_id: str) -> None:
+        pauses = Pauses(self._time)
+        while not shard.is_closed:
+            try:
+                await self._runtime.execute(
+                    shard.partition, lambda shard: shard.complete(transactional_id), is_combinable=True
+                )
+                return
+            except NotCoordinator:
+                return  # the next leader of the partition carries on
+            except CoordinatorError as failure:
+                code = error_code_of(failure)
+                if code is ErrorCode.NOT_COORDINATOR:
+                    return
+                logger.warning(
+                    "end of a transaction not written, trying again transactional_id=%s error=%s",
+                    transactional_id,
+                    code.name,
+                )
+            await pauses.wait()
+
+    # -- periodic ---------------------------------------------------------------------------------------------------
+
+    def _abort_periodically(self) -> None:
+        self._abort_timer.start(self._config.abort_interval_ms)
+        if not self._is_aborting:
+            self._is_aborting = True
+            self._tasks.spawn("transaction-timeouts", self._abort_past_timeout())
+
+    async def _abort_past_timeout(self) -> None:
+        try:
+            for partition in self._runtime.active_partitions():
+                for transactional_id in self._runtime.read(partition).past_timeout():
+                    await self._abort_one(partition, transactional_id)
+        except NotCoordinator:
+            pass  # the partition has gone meanwhile; the next search takes the others
+        finally:
+            self._is_aborting = False
+
+    async def _abort_one(self, partition: int, transactional_id: str) -> None:
+        try:
+            was_aborted = await self._execute_with_id(
+                partition, lambda shard, new_id: shard.abort_past_timeout(transactional_id, new_id)
+            )
+        except NotCoordinator:
+            raise
+        except CoordinatorError as failure:
+            code = error_code_of(failure)
+            logger.warning("transaction not timed out transactional_id=%s error=%s", transactional_id, code.name)
+            return
+        if was_aborted:
+            self.timed_out_count += 1
+            logger.info("transaction aborted for its timeout transactional_id=%s", transactional_id)
+
+    def _expire_periodically(self) -> None:
+        self._expire_timer.start(self._config.expire_interval_ms)
+        for partition in self._runtime.active_partitions():
+            self._runtime.submit(partition, self._expire_in)
+
+    def _expire_in(self, shard: TransactionShard) -> Outcome[None]:
+        expired = shard.expire(self._config.id_expiration_ms)
+        if expired.response:
+            logger.info("transactional ids expired partition=%d count=%d", shard.partition, expired.response)
+        return Outcome(None, expired.records, expired.on_written, replays=False, is_atomic=False)
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def describe(self, transactional_id: str) -> Transaction:
+        """Give the state of an id. Raises: CoordinatorError."""
+        shard = self._runtime.read(self._partition_of(transactional_id))
+        found = shard.transactions.get(transactional_id)
+        if found is None:
+            raise TransactionalIdNotFound
+        return found
+
+    def list(self, wanted: TransactionFilter) -> Iterator[Listed]:
+        """Yield the ids that pass a filter. Raises: CoordinatorError, at once or while iterating."""
+        if self._is_closed:
+            raise CoordinatorNotAvailable
+        if self._runtime.is_loading:
+            raise CoordinatorLoading
+        return wanted.select(self._all(), now_ms=self._now_ms())
+
+    def _all(self) -> Iterator[Listed]:
+        for partition in self._runtime.active_partitions():
+            for transactional_id, transaction in self._runtime.read(partition).transactions.items():
+                yield Listed(transactional_id, transaction)
+
+    def count_by_state(self) -> Counter[str]:
+        """Count the ids in each state, for metrics."""
+        return Counter(one.transaction.state.label for one in self._all())
+
+    @property
+    def retrying_count(self) -> int:
+        """Markers that have failed and are waiting to be tried again, for metrics."""
+        return self._markers.retrying_count

@@ -1,0 +1,85 @@
+"""The coordinators of groups and of transactions, made from the broker's parts and started, told and stopped together."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from broker.api.errors import known_code
+from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, InternalTopics
+from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinator.transaction.markers import MarkerSender
+from broker.metadata.controller.features import transaction_version
+from broker.metadata.controller.run import Controller
+from broker.metadata.image import ClusterImage, Delta, full_delta
+from broker.partition.internal_log import InternalLog
+from broker.partition.manager import PartitionManager
+from broker.partition.markers import MarkerWriter
+from broker.runtime.scheduler import Scheduler
+from broker.runtime.tasks import TaskOwner
+from config.views import GroupConfig, TransactionConfig
+from storage.env.clock import Clock, Rng
+
+
+class Coordinators:
+    """Every coordinator of this broker."""
+
+    def __init__(
+        self,
+        node_id: int,
+        controller: Controller,
+        partitions: PartitionManager,
+        tasks: TaskOwner,
+        scheduler: Scheduler,
+        clock: Clock,
+        rng: Rng,
+        groups: GroupConfig,
+        transactions: TransactionConfig,
+        markers: MarkerWriter,
+    ) -> None:
+        self._controller = controller
+        internal_topics = InternalTopics(
+            lambda name: name in controller.image.topics_by_name, lambda name: controller.auto_create([name])
+        )
+        self.producer_ids = ProducerIds(controller.allocate_producer_ids)
+        self.groups = GroupCoordinator(
+            node_id,
+            InternalLog(GROUP_METADATA_TOPIC, partitions),
+            tasks,
+            scheduler,
+            groups,
+            internal_topics,
+            now_ms=clock.now_ms,
+            new_uuid=partial(random_member_uuid, rng),
+            append_error_code=known_code,
+        )
+        self.transactions = TransactionCoordinator(
+            node_id,
+            InternalLog(TRANSACTION_STATE_TOPIC, partitions),
+            tasks,
+            scheduler,
+            transactions,
+            internal_topics,
+            self.producer_ids,
+            MarkerSender(
+                markers.write_marker, lambda tp: controller.image.partition(tp) is not None, known_code, scheduler
+            ),
+            now_ms=clock.now_ms,
+            server_version=lambda: transaction_version(controller.image),
+            append_error_code=known_code,
+        )
+
+    def start(self) -> None:
+        """Serve what is led here."""
+        self.publish(full_delta(self._controller.image), self._controller.image)
+
+    def publish(self, delta: Delta, image: ClusterImage) -> None:
+        """Follow the cluster. Groups come first: they take the markers of transactions that are completed after a load."""
+        self.groups.publish(delta, image)
+        self.transactions.publish(delta, image)
+
+    def close(self) -> None:
+        """Send everyone who is parked away."""
+        self.transactions.close()
+        self.groups.close()
