@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from broker.api.errors import known_code
@@ -16,9 +17,10 @@ from broker.metadata.image import ClusterImage, Delta, full_delta
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import MarkerWriter
+from broker.partition.verification import TransactionVerifier
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
-from config.views import GroupConfig, TransactionConfig
+from config.views import GroupConfig, TransactionConfig, VerificationConfig
 from storage.env.clock import Clock, Rng
 
 
@@ -36,24 +38,14 @@ class Coordinators:
         rng: Rng,
         groups: GroupConfig,
         transactions: TransactionConfig,
-        markers: MarkerWriter,
+        verification: Callable[[], VerificationConfig],
     ) -> None:
         self._controller = controller
+        self.markers = MarkerWriter(partitions)
         internal_topics = InternalTopics(
             lambda name: name in controller.image.topics_by_name, lambda name: controller.auto_create([name])
         )
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
-        self.groups = GroupCoordinator(
-            node_id,
-            InternalLog(GROUP_METADATA_TOPIC, partitions),
-            tasks,
-            scheduler,
-            groups,
-            internal_topics,
-            now_ms=clock.now_ms,
-            new_uuid=partial(random_member_uuid, rng),
-            append_error_code=known_code,
-        )
         self.transactions = TransactionCoordinator(
             node_id,
             InternalLog(TRANSACTION_STATE_TOPIC, partitions),
@@ -63,12 +55,26 @@ class Coordinators:
             internal_topics,
             self.producer_ids,
             MarkerSender(
-                markers.write_marker, lambda tp: controller.image.partition(tp) is not None, known_code, scheduler
+                self.markers.write_marker, lambda tp: controller.image.partition(tp) is not None, known_code, scheduler
             ),
             now_ms=clock.now_ms,
             server_version=lambda: transaction_version(controller.image),
             append_error_code=known_code,
         )
+        self.verifier = TransactionVerifier(partitions, self.transactions.verify, verification)
+        self.groups = GroupCoordinator(
+            node_id,
+            InternalLog(GROUP_METADATA_TOPIC, partitions),
+            tasks,
+            scheduler,
+            groups,
+            internal_topics,
+            self.verifier,
+            now_ms=clock.now_ms,
+            new_uuid=partial(random_member_uuid, rng),
+            append_error_code=known_code,
+        )
+        self.markers.leave_to(GROUP_METADATA_TOPIC, self.groups.end_transaction)
 
     def start(self) -> None:
         """Serve what is led here."""

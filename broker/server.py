@@ -48,7 +48,6 @@ from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
-from broker.partition.markers import MarkerWriter
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
 from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
@@ -63,6 +62,7 @@ from config.build import (
     move_config,
     network_config,
     transaction_config,
+    verification_config,
 )
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
@@ -343,7 +343,9 @@ class Broker:
         )
         self._controller = Controller(
             log,
-            TopicRules(self._config, self._groups, self._live.resolver, self._settings.takes_replicas, self._transactions),
+            TopicRules(
+                self._config, self._groups, self._live.resolver, self._settings.takes_replicas, self._transactions
+            ),
             snapshot_rules(self._config),
             self._clock,
             self._rng,
@@ -397,7 +399,7 @@ class Broker:
             self._rng,
             self._groups,
             self._transactions,
-            MarkerWriter(self._partitions, self._clock.now_ms),
+            lambda: verification_config(self._live.resolver(self._image())),
         )
         self._coordinators.start()
 
@@ -436,6 +438,8 @@ class Broker:
             self._checkpoints.save_log_starts,
             self._moves,
             self._logs,
+            self._coordinators.verifier,
+            self._coordinators.markers,
             self._image,
         )
         self._fetch = fetch_family(rooms)

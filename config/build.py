@@ -19,6 +19,7 @@ from config.views import (
     MoveConfig,
     NetworkConfig,
     TransactionConfig,
+    VerificationConfig,
 )
 
 
@@ -156,6 +157,16 @@ def transaction_config(resolver: Resolver) -> TransactionConfig:
         expire_interval_ms=get("transaction.remove.expired.transaction.cleanup.interval.ms"),
         topic_num_partitions=get("transaction.state.log.num.partitions"),
         topic_segment_bytes=get("transaction.state.log.segment.bytes"),
+    )
+
+
+def verification_config(resolver: Resolver) -> VerificationConfig:
+    """Build the view of how transactions are verified."""
+    get = resolver.get
+    return VerificationConfig(
+        partition_verification_enable=get("transaction.partition.verification.enable"),
+        retry_backoff_ms=get("add.partitions.to.txn.retry.backoff.ms"),
+        retry_backoff_max_ms=get("add.partitions.to.txn.retry.backoff.max.ms"),
     )
 
 

@@ -17,6 +17,7 @@ from config.build import (
     move_config,
     network_config,
     transaction_config,
+    verification_config,
 )
 from config.key import HIDDEN, ConfigKey
 from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
@@ -97,7 +98,15 @@ def keys_in_use() -> set[tuple[str, str]]:
     recorder = _Recorder({})
     log_config(recorder, {})
     network_config(recorder, host_name=lambda: "localhost")
-    for build in (broker_config, log_manager_config, cleaner_config, move_config, group_config, transaction_config):
+    for build in (
+        broker_config,
+        log_manager_config,
+        cleaner_config,
+        move_config,
+        group_config,
+        transaction_config,
+        verification_config,
+    ):
         build(recorder)
     cordoned_log_dirs(recorder)
     # Read on other paths than a view: at load, and where one name stands in for another.

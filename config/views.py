@@ -254,6 +254,14 @@ class TransactionConfig(NamedTuple):
     topic_segment_bytes: int = 104_857_600
 
 
+class VerificationConfig(NamedTuple):
+    """How the first append of a transaction is verified with the transaction coordinator."""
+
+    partition_verification_enable: bool = True
+    retry_backoff_ms: int = 20
+    retry_backoff_max_ms: int = 100
+
+
 _BROKER_ONLY_FIELDS = (
     "flush_on_append",
     "validate_on_open",

@@ -16,9 +16,11 @@ from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.group_txn_offsets import GroupTxnOffsetsApi
 from broker.api.leaders import Leaders
 from broker.api.log_dirs import LogDirsApi
 from broker.api.offsets import OffsetsApi
+from broker.api.partition_transactions import PartitionTransactionsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
 from broker.api.reassignments import ReassignmentsApi
@@ -37,6 +39,8 @@ from broker.metadata.controller.run import Controller
 from broker.metadata.image import ClusterImage
 from broker.metadata.live_config import LiveConfig
 from broker.partition.manager import PartitionManager
+from broker.partition.markers import MarkerWriter
+from broker.partition.verification import TransactionVerifier
 from broker.runtime.pools import Pools
 from config.dynamic import describe_topic
 from config.views import BrokerConfig
@@ -59,6 +63,8 @@ class Rooms(NamedTuple):
     save_log_starts: Callable[[], Awaitable[None]]
     moves: Moves
     logs: LogManager
+    verifier: TransactionVerifier
+    markers: MarkerWriter
     image: Callable[[], ClusterImage]
     """The cluster as it is now."""
 
@@ -74,7 +80,7 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
     image, node_id = rooms.image, rooms.config.node_id
     controller, coordinator, transactions = rooms.controller, rooms.coordinator, rooms.transactions
     return (
-        ProduceApi(rooms.partitions, image, Leaders(image), rooms.pools, INTERNAL_TOPICS),
+        ProduceApi(rooms.partitions, image, Leaders(image), rooms.pools, rooms.verifier, INTERNAL_TOPICS),
         fetch,
         OffsetsApi(rooms.partitions, rooms.pools),
         DeleteRecordsApi(rooms.partitions, rooms.save_log_starts),
@@ -91,6 +97,8 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         GroupFindApi(coordinator, transactions, node_id),
         GroupClassicApi(coordinator),
         GroupOffsetsApi(coordinator, image),
+        GroupTxnOffsetsApi(coordinator, image),
         GroupAdminApi(coordinator),
+        PartitionTransactionsApi(rooms.partitions, rooms.markers),
         VersionsApi(lambda: table, image),
     )

@@ -4,24 +4,32 @@
   leader and node endpoints; v11, v12 transaction flows; v13 topic ids.
 - acks=0 answers nothing; a failure there ends the connection, so that the producer asks for metadata anew.
 - A batch whose append made a flush due (flush.messages, odradek.log.flush.on.append) is answered after that flush.
-- Difference from the reference: there are no transactions yet, so no partition is ever part of one, and a transactional
-  batch is answered INVALID_TXN_STATE.
+- The first batch of a transaction on a partition waits for the word of the transaction coordinator (KIP-890).
 
 Partitions stand alone: one that fails does not undo its neighbours. Source: KafkaApis.handleProduceRequest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from broker.api.errors import code_of
 from broker.api.leaders import Leaders
+from broker.api.produce_transactions import (
+    LOW_ATTRIBUTES_AT,
+    ManyProducers,
+    flow_of,
+    is_transactional,
+    refusal_of,
+    transaction_of,
+)
 from broker.api.route import RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import UnknownTopicId
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.partition.verification import TransactionVerifier, Verified
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -34,19 +42,19 @@ from protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from storage.errors import InvalidRecord, RecordsRefused
 from storage.log.validator import ValidatedBatch, needs_decompression
+from storage.types import TopicPartition
 
 FIRST_VERSION_WITH_IDS = 13
 FIRST_VERSION_WITH_LEADERS = 10
 LEGAL_ACKS = (-1, 0, 1)
 INTERNAL_TOPICS_CLIENT_ID = "__admin_client"
 """The one client id that may write into internal topics, as in Kafka."""
-
-LOW_ATTRIBUTES_AT = 22
 
 INLINE_COMPRESSED_BYTES = 1024
 """Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
@@ -56,6 +64,9 @@ Find = Callable[[tuple[str, int]], Partition | None]
 
 Validated = ValidatedBatch | Exception
 """What the check beside the loop gave: a batch to store, or the reason why not."""
+
+
+_NOTHING_TO_VERIFY: Mapping[TopicPartition, Verified] = {}
 
 
 class _Held(NamedTuple):
@@ -122,12 +133,14 @@ class ProduceApi:
         image: Callable[[], ClusterImage],
         leaders: Leaders,
         pools: Pools,
+        verifier: TransactionVerifier,
         internal_topics: frozenset[str],
     ) -> None:
         self._partitions = partitions
         self._image = image
         self._leaders = leaders
         self._pools = pools
+        self._verifier = verifier
         self._internal_topics = internal_topics
 
     def routes(self) -> tuple[Route, ...]:
@@ -141,6 +154,17 @@ class ProduceApi:
         failed = owns_records = False
         topics: list[TopicProduceResponse] = []
         held: list[_Held] = []
+        verified = _NOTHING_TO_VERIFY
+        if request.transactional_id is not None and refusal is None:
+            try:
+                transaction = transaction_of(request, version, self._look)
+            except ManyProducers:
+                refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            else:
+                if transaction is not None and transaction.beginning:
+                    _own_records(request)
+                    owns_records = context.outlives_peer = True
+                    verified = await self._verifier.verify(*transaction)
         for topic in request.topic_data:
             name: str | None = topic.name
             if version >= FIRST_VERSION_WITH_IDS:
@@ -161,7 +185,7 @@ class ProduceApi:
                 if refusal is not None:
                     answer = _failed(data.index, refusal)
                 else:
-                    answer = self._append(name, partition, data, validated, acks, context)
+                    answer = self._append(name, partition, data, validated, verified, acks, context)
                 if answer.error_code:
                     failed = True
                 elif partition is not None and not partition.is_immediate:
@@ -205,7 +229,7 @@ class ProduceApi:
         if request.transactional_id is None:
             for topic in request.topic_data:
                 for data in topic.partition_data:
-                    if _is_transactional(data.records):
+                    if is_transactional(data.records):
                         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return None
 
@@ -232,6 +256,7 @@ class ProduceApi:
         partition: Partition | None,
         data: PartitionProduceData,
         validated: Validated | None,
+        verified: Mapping[TopicPartition, Verified],
         acks: int,
         context: RequestContext,
     ) -> PartitionProduceResponse:
@@ -244,11 +269,17 @@ class ProduceApi:
             records = data.records
             if not isinstance(records, memoryview):
                 raise InvalidRecord("The request has no records for the partition")
-            if _is_transactional(records):
-                return _failed(index, ErrorCode.INVALID_TXN_STATE)
+            verification = verified.get(partition.tp) if verified else None
+            if isinstance(verification, ErrorCode):
+                return _unverified(index, verification, context.api_version)
             if isinstance(validated, Exception):
                 raise validated
-            result = partition.append(records, acks=acks, request_version=context.api_version, validated=validated)
+            version = context.api_version
+            if verification is None:
+                result = partition.append(records, acks=acks, request_version=version, validated=validated)
+            else:
+                with partition.log.transactions.in_hand(verification):
+                    result = partition.append(records, acks=acks, request_version=version, validated=validated)
         except Exception as failure:
             return self._failure(topic, index, failure, context)
         return PartitionProduceResponse(
@@ -257,6 +288,10 @@ class ProduceApi:
             log_append_time_ms=result.log_append_time_ms,
             log_start_offset=result.log_start_offset,
         )
+
+    def _look(self, topic: TopicProduceData, index: int, version: int) -> Partition | None:
+        named = self._image().topics_by_id.get(topic.topic_id) if version >= FIRST_VERSION_WITH_IDS else topic
+        return self._partitions.find((named.name, index)) if named is not None else None
 
     def _find(self, topic: str | None, index: int) -> Partition:
         if topic is None:
@@ -301,15 +336,6 @@ def _own_records(request: ProduceRequest) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def _is_transactional(records: object) -> bool:
-    """Tell it of a batch; False when there is no complete header, which the log refuses later."""
-    return (
-        isinstance(records, memoryview)
-        and len(records) >= HEADER_SIZE
-        and bool(records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
-    )
-
-
 def _is_special(records: memoryview) -> bool:
     """Tell of what no producer sends in the normal course: a transaction, or a time that a log has to take back."""
     return len(records) >= HEADER_SIZE and bool(records[LOW_ATTRIBUTES_AT] & (TRANSACTIONAL_BIT | LOG_APPEND_TIME_BIT))
@@ -319,3 +345,10 @@ def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
     )
+
+
+def _unverified(index: int, code: ErrorCode, version: int) -> PartitionProduceResponse:
+    code, message = refusal_of(code, flow_of(version))
+    answer = _failed(index, code)
+    answer.error_message = message or None
+    return answer

@@ -87,6 +87,14 @@ class RebalanceInProgress(CoordinatorError):
     code = ErrorCode.REBALANCE_IN_PROGRESS
 
 
+class NotInTransaction(CoordinatorError):
+    """The transaction that a commit is to be part of could not be verified; `told` is what the client is told."""
+
+    def __init__(self, told: ErrorCode) -> None:
+        super().__init__(f"transaction not verified: {told.name}")
+        self.told = told
+
+
 class WriteFailed(CoordinatorError):
     """The records of a command could not be appended; `write_code` is what clients are told."""
 
@@ -117,4 +125,6 @@ def write_error_code(code: ErrorCode) -> ErrorCode:
 
 def error_code_of(error: CoordinatorError) -> ErrorCode:
     """Give the wire code of a refusal."""
-    return error.write_code if isinstance(error, WriteFailed) else error.code
+    if isinstance(error, WriteFailed):
+        return error.write_code
+    return error.told if isinstance(error, NotInTransaction) else error.code

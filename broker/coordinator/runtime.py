@@ -19,15 +19,17 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.coordinator.errors import CoordinatorLoading, NotCoordinator, WriteFailed, write_error_code
 from broker.coordinator.shard import CoordinatorRecord, Outcome, Shard
+from broker.partition.partition import Marker
 from broker.runtime.tasks import start_inline
 from protocol.errors import ErrorCode
-from protocol.records.batch import parse_header
+from protocol.records.batch import NO_PRODUCER_ID, parse_header
 from protocol.records.builder import build_batch
 from protocol.records.record import iter_records
+from storage.producers.verification import Verification
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +49,11 @@ LOAD_RECORDS_PER_TURN = 2_000
 class CoordinatorLog(Protocol):
     """The internal topic's partitions, as coordinators need them."""
 
-    async def append(self, partition: int, batch: bytearray) -> int:
+    async def append(self, partition: int, batch: bytearray, verification: Verification | None = None) -> int:
         """Append one batch; return the next offset once the high watermark has passed it."""
+
+    async def append_marker(self, partition: int, marker: Marker) -> int:
+        """Append a marker likewise."""
 
     def scan(self, partition: int) -> Iterator[memoryview]:
         """Iterate over the stored batches, one at a time, from the log start."""
@@ -73,14 +78,31 @@ class Lifecycle(Enum):
     CLOSED = "closed"
 
 
+class InTransaction(NamedTuple):
+    """In whose transaction records are written, and the verification that lets it begin here, if it has not yet."""
+
+    producer_id: int
+    producer_epoch: int
+    verification: Verification | None
+
+
 class _Operation(Generic[S]):
-    """A queued command with whoever waits for it."""
+    """A queued command, or a marker, with whoever waits for it."""
 
-    __slots__ = ("command", "done", "is_combinable", "outcome")
+    __slots__ = ("command", "done", "is_combinable", "marker", "outcome", "transaction")
 
-    def __init__(self, command: Callable[[S], Outcome[Any]], *, is_combinable: bool) -> None:
+    def __init__(
+        self,
+        command: Callable[[S], Outcome[Any]],
+        *,
+        is_combinable: bool = False,
+        transaction: InTransaction | None = None,
+        marker: Marker | None = None,
+    ) -> None:
         self.command = command
         self.is_combinable = is_combinable
+        self.transaction = transaction
+        self.marker = marker
         self.outcome: Outcome[Any] | None = None
         self.done: asyncio.Future[Any] | None = None
 
@@ -206,6 +228,20 @@ class CoordinatorRuntime(Generic[S]):
         context = self._active(partition)
         return await self._enqueue(context, _Operation(command, is_combinable=True))  # type: ignore[no-any-return]
 
+    async def execute_in_transaction(
+        self, partition: int, command: Callable[[S], Outcome[R]], transaction: InTransaction
+    ) -> R:
+        """Run a command whose records belong to a producer's transaction. Raises: as execute."""
+        context = self._active(partition)
+        return await self._enqueue(context, _Operation(command, transaction=transaction))  # type: ignore[no-any-return]
+
+    async def end_transaction(self, partition: int, marker: Marker) -> None:
+        """Write a marker, and let the shard know of it.
+
+        Raises: CoordinatorLoading, NotCoordinator; what the partition refuses the marker with.
+        """
+        await self._enqueue(self._active(partition), _Operation(_no_records, marker=marker))
+
     def submit(self, partition: int, command: Callable[[S], Outcome[None]]) -> None:
         """Run a command nobody waits for (timers, clean-up); its failure is logged."""
         context = self._contexts.get(partition)
@@ -243,8 +279,9 @@ class CoordinatorRuntime(Generic[S]):
     async def _drain(self, context: _Context[S]) -> None:
         try:
             while context.queue:
-                group = self._next_group(context)
-                if group:
+                if context.queue[0].marker is not None:
+                    await self._write_marker(context, context.queue.popleft())
+                elif group := self._next_group(context):
                     await self._write_group(context, group)
         except Exception:  # a background job's border: state may be half changed, so this shard serves nobody any more
             logger.exception("coordinator shard failed coordinator=%s partition=%d", self._name, context.partition)
@@ -260,7 +297,7 @@ class CoordinatorRuntime(Generic[S]):
         size_bytes = 0
         while context.queue:
             operation = context.queue[0]
-            if group and not (operation.is_combinable and group[0].is_combinable):
+            if operation.marker is not None or (group and not (operation.is_combinable and group[0].is_combinable)):
                 break
             if operation.outcome is None and not _run(context.shard, operation):
                 context.queue.popleft()
@@ -278,14 +315,30 @@ class CoordinatorRuntime(Generic[S]):
             size_bytes += operation_bytes
         return group
 
+    async def _write_marker(self, context: _Context[S], operation: _Operation[S]) -> None:
+        marker = operation.marker
+        assert marker is not None
+        try:
+            await self._log.append_marker(context.partition, marker)
+        except Exception as failure:  # a background job's border: whoever ends the transaction decides what now
+            _fail(operation, failure)
+            return
+        if context.state is Lifecycle.ACTIVE:
+            context.shard.replay_end_transaction(marker.producer_id, is_commit=marker.is_commit)
+        _answer(operation, ErrorCode.NONE)
+
     async def _write_group(self, context: _Context[S], group: list[_Operation[S]]) -> None:
         outcomes = [operation.outcome for operation in group if operation.outcome is not None]
         records = [record for outcome in outcomes for record in outcome.records]
         replays = outcomes[0].replays
+        transaction = group[0].transaction
+        verification = None if transaction is None else transaction.verification
+        producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
         code = ErrorCode.NONE
         for chunk in self._chunks(records, is_atomic=all(outcome.is_atomic for outcome in outcomes)):
             try:
-                next_offset = await self._log.append(context.partition, self._batch_of(chunk, context.partition))
+                batch = self._batch_of(chunk, context.partition, transaction)
+                next_offset = await self._log.append(context.partition, batch, verification)
             except Exception as failure:  # a background job's border: the command fails, the shard goes on
                 code = write_error_code(self._append_error_code(failure))
                 logger.warning(
@@ -298,7 +351,7 @@ class CoordinatorRuntime(Generic[S]):
                 break
             if replays:
                 for index, record in enumerate(chunk, start=next_offset - len(chunk)):
-                    context.shard.replay(record, offset=index, producer_id=-1)
+                    context.shard.replay(record, offset=index, producer_id=producer_id)
         for operation in group:
             _answer(operation, code)
 
@@ -319,11 +372,21 @@ class CoordinatorRuntime(Generic[S]):
             size_bytes += record_bytes
         yield chunk
 
-    def _batch_of(self, records: Sequence[CoordinatorRecord], partition: int) -> bytearray:
+    def _batch_of(
+        self, records: Sequence[CoordinatorRecord], partition: int, transaction: InTransaction | None
+    ) -> bytearray:
         now_ms = self._wall_clock_ms()
+        rows = [(record.key, record.value, (), now_ms) for record in records]
+        leader_epoch = self._log.leader_epoch(partition)
+        if transaction is None:
+            return build_batch(rows, leader_epoch=leader_epoch)
         return build_batch(
-            [(record.key, record.value, (), now_ms) for record in records],
-            leader_epoch=self._log.leader_epoch(partition),
+            rows,
+            leader_epoch=leader_epoch,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            base_sequence=0,  # as in Kafka: nothing checks the sequences of a coordinator
+            is_transactional=True,
         )
 
     def _log_failure(self, done: asyncio.Future[Any]) -> None:
@@ -375,13 +438,17 @@ class CoordinatorRuntime(Generic[S]):
                     )
             elif record.key is not None:
                 stored = CoordinatorRecord(bytes(record.key), None if record.value is None else bytes(record.value))
-                producer_id = header.producer_id if header.is_transactional else -1
+                producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
                 shard.replay(stored, offset=record.offset, producer_id=producer_id)
         return count
 
 
 COMMIT_MARKER_TYPE = 1
 """Second field of a control record's key: 0 aborts, 1 commits."""
+
+
+def _no_records(shard: object) -> Outcome[None]:
+    return Outcome(None)
 
 
 def _run(shard: S, operation: _Operation[S]) -> bool:
@@ -395,8 +462,7 @@ def _run(shard: S, operation: _Operation[S]) -> bool:
 
 
 def _answer(operation: _Operation[Any], code: ErrorCode) -> None:
-    outcome = operation.outcome
-    assert outcome is not None
+    outcome = operation.outcome or Outcome(None)
     _conclude(outcome, code)
     if code is not ErrorCode.NONE:
         _fail(operation, WriteFailed(code))

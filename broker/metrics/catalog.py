@@ -125,7 +125,10 @@ PAGE_CACHE_DROPPED = Metric(
 )
 GROUPS = Metric("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
 TRANSACTIONAL_IDS = Metric(
-    "odradek_transaction_transactional_ids", Kind.GAUGE, "Transactional ids by the state of their transaction", ("state",)
+    "odradek_transaction_transactional_ids",
+    Kind.GAUGE,
+    "Transactional ids by the state of their transaction",
+    ("state",),
 )
 TRANSACTIONS_COMPLETING = Metric(
     "odradek_transaction_completing", Kind.GAUGE, "Decided transactions whose markers are being written"

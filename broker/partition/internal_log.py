@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.partition.manager import PartitionManager
-from broker.partition.partition import ACKS_ALL
+from broker.partition.markers import append_marker
+from broker.partition.partition import ACKS_ALL, Marker
 from protocol.records.batch import iter_batches
 from storage.errors import StorageFailure
 from storage.log.partition_log import PartitionLog
-from storage.types import AppendOrigin
+from storage.producers.verification import Verification
+from storage.types import AppendOrigin, TopicPartition
 
 SCAN_BYTES = 4 * 1024 * 1024
 """How much is read at a time while a coordinator loads."""
@@ -22,11 +24,11 @@ class InternalLog:
         self._topic = topic
         self._partitions = partitions
 
-    async def append(self, partition: int, batch: bytearray) -> int:
+    async def append(self, partition: int, batch: bytearray, verification: Verification | None = None) -> int:
         """Append one batch and give the offset after it; the high watermark has passed it.
 
         A flush that is due is waited for, and a log that is being replaced. Write-backs are not: a coordinator writes
-        little, and groups wait behind it.
+        little, and groups wait behind it. With a verification the batch may begin a transaction.
 
         Raises: broker.partition.errors, storage.errors.
         """
@@ -34,9 +36,14 @@ class InternalLog:
         while found.is_on_hold:
             await found.room()
             found = self._partitions.get(self._topic, partition)
-        end_offset = found.append(batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR).last_offset + 1
+        with found.log.transactions.in_hand(verification):
+            end_offset = found.append(batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR).last_offset + 1
         await found.durable(end_offset)
         return end_offset
+
+    async def append_marker(self, partition: int, marker: Marker) -> int:
+        """Append a marker, likewise. Raises: broker.partition.errors, storage.errors."""
+        return await append_marker(self._partitions, TopicPartition(self._topic, partition), marker)
 
     def scan(self, partition: int) -> Iterator[memoryview]:
         """Give the stored batches one at a time, from the log start to the high watermark.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from broker.partition.errors import (
     FencedLeaderEpoch,
@@ -27,6 +27,7 @@ from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Waiter
 from broker.partition.waits import Backlog, HeldRecords
 from config.views import LONG_MAX, LogConfig
+from protocol.records.control import build_marker
 from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
@@ -61,6 +62,16 @@ class DiskWork(Protocol):
 
     def write_back(self, partition: Partition) -> None:
         """Sync a full window, or call `close_gate` and later `open_gate` when too much is on its way already."""
+
+
+class Marker(NamedTuple):
+    """What is decided about the transaction of one producer."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
 
 
 class Partition:
@@ -245,6 +256,21 @@ class Partition:
             elif log.advance_high_watermark(end_offset) and self.waiters:
                 self.wake()
         return result
+
+    def append_marker(self, marker: Marker) -> AppendResult:
+        """Append the end of a transaction as leader; the last stable offset may move with the high watermark.
+
+        Raises: NotLeader, storage.errors. Blocking: as append.
+        """
+        self.log.transactions.ensure_marker(marker.producer_id, marker.producer_epoch, marker.transaction_version)
+        batch = build_marker(
+            is_abort=not marker.is_commit,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=self._now_ms(),
+        )
+        return self.append(batch, origin=AppendOrigin.COORDINATOR)
 
     def _ensure_enough_replicas(self) -> None:
         """Hold acks=all to min.insync.replicas; a setting above the replica count asks for all of them, as in Kafka."""

@@ -146,7 +146,11 @@ class ProducerStateManager:
         is a late one of the transaction before. Without an open transaction it is a harmless repetition; and there is
         no epoch above the last. Raises: InvalidProducerEpoch. Source: KIP-1228.
         """
-        if transaction_version >= 2 and producer_epoch < LAST_PRODUCER_EPOCH and self.is_open(producer_id, producer_epoch):
+        if (
+            transaction_version >= 2
+            and producer_epoch < LAST_PRODUCER_EPOCH
+            and self.is_open(producer_id, producer_epoch)
+        ):
             raise InvalidProducerEpoch(
                 f"Epoch of producer {producer_id} in {self.topic_partition} is {producer_epoch}, "
                 "which is not above the epoch of the transaction that is open"

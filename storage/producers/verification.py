@@ -2,8 +2,8 @@
 
 The first batch of a transaction needs the word of the transaction coordinator that the partition is part of it. While
 the coordinator is asked a marker may end the transaction here; a batch that was let in afterwards would begin one that
-nobody ever ends. So whoever asks holds a `Verification`; a marker, and the first batch, make it void, and only the one in
-force lets a batch in. It also remembers the lowest sequence that was announced: a later batch must not overtake an
+nobody ever ends. So whoever asks holds a `Verification`; a marker, and the first batch, make it void, and only the one
+in force lets a batch in. It also remembers the lowest sequence that was announced: a later batch must not overtake an
 earlier one whose verification failed for the moment. Source: VerificationStateEntry, KIP-890.
 """
 

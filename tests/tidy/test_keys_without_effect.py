@@ -29,6 +29,7 @@ VIEWS = (
     "BrokerConfig",
     "GroupConfig",
     "TransactionConfig",
+    "VerificationConfig",
 )
 # Asked for by the views' own methods, not by name.
 THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {"max_compaction_lag_ms"}

@@ -20,6 +20,7 @@ from broker.coordinator.errors import (
     GroupIdNotFound,
     InvalidGroupId,
     InvalidSessionTimeout,
+    NotInTransaction,
     UnknownMemberId,
     error_code_of,
 )
@@ -35,15 +36,21 @@ from broker.coordinator.group.commands import (
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
 from broker.coordinator.group.shard import CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
-from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
+from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, InTransaction, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
-from broker.metadata.image import ClusterImage, Delta
+from broker.metadata.image import NO_LEADER, ClusterImage, Delta
+from broker.partition.errors import NotLeader
+from broker.partition.partition import Marker
+from broker.partition.verification import NO_SEQUENCE, TransactionVerifier, Writer
 from config.views import GroupConfig
 from protocol.errors import ErrorCode
 from storage.env.clock import Rng
+from storage.types import TopicPartition
 
 R = TypeVar("R")
+
+NO_EPOCH = -1
 
 
 def random_member_uuid(rng: Rng) -> str:
@@ -62,6 +69,7 @@ class GroupCoordinator:
         time_source: TimeSource,
         config: GroupConfig,
         internal_topics: InternalTopics,
+        verifier: TransactionVerifier,
         *,
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
@@ -71,6 +79,7 @@ class GroupCoordinator:
         self._node_id = node_id
         self._config = config
         self._internal_topics = internal_topics
+        self._verifier = verifier
         self._now_ms = now_ms
         self._new_uuid = new_uuid
         self._timers = Timers(time_source)
@@ -214,6 +223,35 @@ class GroupCoordinator:
         else:
             partition = self.partition_of(request.group_id)
         return await self._runtime.execute_combined(partition, lambda shard: shard.commit_offsets(request))
+
+    async def commit_offsets_in_transaction(self, request: CommitRequest, writer: Writer) -> list[ErrorCode]:
+        """Store offsets that count once the producer's transaction commits; one code an entry.
+
+        The transaction is verified, or the group's partition put into it, before anything else is looked at.
+        Raises: CoordinatorError.
+        """
+        _ensure_group_id(request.group_id)
+        partition = await self._partition_for_writing(request.group_id)
+        self._runtime.read(partition)
+        tp = TopicPartition(GROUP_METADATA_TOPIC, partition)
+        verified = (await self._verifier.verify(writer, {tp: NO_SEQUENCE}))[tp]
+        if isinstance(verified, ErrorCode):
+            raise NotInTransaction(verified)
+        return await self._runtime.execute_in_transaction(
+            partition,
+            lambda shard: shard.commit_offsets_in_transaction(request),
+            InTransaction(writer.producer_id, writer.producer_epoch, verified),
+        )
+
+    async def end_transaction(self, partition: int, marker: Marker) -> None:
+        """Write a marker to a partition of the offsets topic, and apply or drop what its transaction has committed.
+
+        Raises: NotLeader while the partition's groups are not served here; broker.partition.errors, storage.errors.
+        """
+        try:
+            await self._runtime.end_transaction(partition, marker)
+        except CoordinatorError as refusal:
+            raise NotLeader(NO_LEADER, NO_EPOCH) from refusal
 
     async def fetch_offsets(
         self, group_id: str, topics: Sequence[FetchTopic] | None, *, require_stable: bool

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, IllegalGeneration
 from broker.coordinator.group.classic import ClassicGroups
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.commands import JoinRequest, JoinResult, SyncResult
@@ -173,6 +173,26 @@ class GroupShard:
             )
             if member is not None:
                 member.refresh_session()
+        return self._stored(request)
+
+    def commit_offsets_in_transaction(self, request: CommitRequest) -> Outcome[list[ErrorCode]]:
+        """Store offsets that count once a transaction commits; as commit_offsets, but a member need not say who it is.
+
+        Raises: IllegalGeneration for an unknown group with a generation, and what the group refuses the member with.
+        """
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            group.ensure_offset_commit(
+                member_id=request.member_id,
+                group_instance_id=request.group_instance_id,
+                generation_id=request.generation_id,
+                is_transactional=True,
+            )
+        elif request.generation_id >= 0:
+            raise IllegalGeneration
+        return self._stored(request)
+
+    def _stored(self, request: CommitRequest) -> Outcome[list[ErrorCode]]:
         now_ms = self._now_ms()
         has_expiry = request.retention_time_ms != NO_RETENTION_TIME
         expire_ms = now_ms + request.retention_time_ms if has_expiry else NO_TIMESTAMP

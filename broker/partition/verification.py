@@ -1,0 +1,125 @@
+"""Asking the transaction coordinator whether a producer may begin its transaction on partitions that are led here.
+
+Asked only while a partition does not show the transaction as open already, so once a transaction and partition. The
+answer goes into the append as a `Verification` (storage.producers.verification), which a marker makes void. What older
+clients do not know is told in words that they do: see `Flow`.
+Source: AddPartitionsToTxnManager, ReplicaManager; KIP-890.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from broker.partition.errors import PartitionError
+from broker.partition.manager import PartitionManager
+from config.views import VerificationConfig
+from protocol.errors import ErrorCode
+from storage.producers.verification import NOT_ASKED, Begun, Verification
+from storage.types import TopicPartition
+
+NO_SEQUENCE = -1
+
+
+class Flow(Enum):
+    """How a client goes about its transactions, by the version of its request."""
+
+    ADDED_BEFORE = "added before"
+    """It has added the partition itself, and takes INVALID_TXN_STATE for the end of the producer."""
+    ABORTABLE = "abortable"
+    """The same, but it knows TRANSACTION_ABORTABLE, after which it goes on."""
+    ADDS = "adds"
+    """The broker adds the partition, and each transaction has an epoch of its own."""
+
+
+class Writer(NamedTuple):
+    """Who writes in a transaction, as the request says."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    flow: Flow
+
+
+class Verify(Protocol):
+    """The transaction coordinator's door."""
+
+    async def __call__(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Collection[TopicPartition],
+        *,
+        add: bool,
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Tell of each partition whether it is part of the producer's open transaction; with `add`, make it so."""
+
+
+Verified = Verification | ErrorCode | None
+"""What to append with; or why not; or nothing, where the transaction is open already or the append will tell."""
+
+
+class TransactionVerifier:
+    """Verifies transactions for all who append in them."""
+
+    def __init__(
+        self,
+        partitions: PartitionManager,
+        verify: Verify,
+        config: Callable[[], VerificationConfig],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._partitions = partitions
+        self._verify = verify
+        self._config = config
+        self._sleep = sleep
+
+    async def verify(self, writer: Writer, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Verified]:
+        """Verify a transaction on partitions, each given with the first sequence of what is to be appended.
+
+        Does not suspend while nobody need be asked.
+        """
+        adds = writer.flow is Flow.ADDS
+        if not adds and not self._config().partition_verification_enable:
+            return dict.fromkeys(wanted, NOT_ASKED)
+        verified: dict[TopicPartition, Verified] = {}
+        for tp, sequence in wanted.items():
+            begun = Begun(writer.producer_id, writer.producer_epoch, sequence, adds)
+            try:
+                partition = self._partitions.get(*tp)
+                partition.ensure_leader()
+                verified[tp] = partition.log.transactions.begin_verification(begun)
+            except PartitionError:
+                verified[tp] = None
+        asked = [tp for tp, verification in verified.items() if verification is not None]
+        if asked:
+            for tp, code in (await self._ask(writer, asked)).items():
+                if code is not ErrorCode.NONE:
+                    verified[tp] = _told(code, writer.flow)
+        return verified
+
+    async def _ask(self, writer: Writer, asked: list[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
+        """Ask, and where partitions are added again for a moment: the transaction before may just be ending."""
+        config = self._config()
+        adds = writer.flow is Flow.ADDS
+        retries = config.retry_backoff_max_ms // config.retry_backoff_ms if adds else 0
+        while True:
+            codes = await self._verify(
+                writer.transactional_id, writer.producer_id, writer.producer_epoch, asked, add=adds
+            )
+            if not retries or ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values():
+                return codes
+            retries -= 1
+            await self._sleep(config.retry_backoff_ms / 1000)
+
+
+def _told(code: ErrorCode, flow: Flow) -> ErrorCode:
+    """Translate the coordinator's answer into what one who appends understands."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and flow is not Flow.ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
