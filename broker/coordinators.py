@@ -1,8 +1,7 @@
-"""The coordinators of groups and of transactions, made from the broker's parts and started, told and stopped together."""
+"""The coordinators of groups and of transactions: made of the broker's parts, started, told and stopped together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from broker.api.errors import known_code
@@ -14,13 +13,15 @@ from broker.coordinator.transaction.markers import MarkerSender
 from broker.metadata.controller.features import transaction_version
 from broker.metadata.controller.run import Controller
 from broker.metadata.image import ClusterImage, Delta, full_delta
+from broker.metadata.live_config import LiveConfig
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import MarkerWriter
 from broker.partition.verification import TransactionVerifier
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
-from config.views import GroupConfig, TransactionConfig, VerificationConfig
+from config.build import group_config, transaction_config, verification_config
+from config.resolve import Resolver
 from storage.env.clock import Clock, Rng
 
 
@@ -36,9 +37,8 @@ class Coordinators:
         scheduler: Scheduler,
         clock: Clock,
         rng: Rng,
-        groups: GroupConfig,
-        transactions: TransactionConfig,
-        verification: Callable[[], VerificationConfig],
+        resolver: Resolver,
+        live: LiveConfig,
     ) -> None:
         self._controller = controller
         self.markers = MarkerWriter(partitions)
@@ -51,7 +51,7 @@ class Coordinators:
             InternalLog(TRANSACTION_STATE_TOPIC, partitions),
             tasks,
             scheduler,
-            transactions,
+            transaction_config(resolver),
             internal_topics,
             self.producer_ids,
             MarkerSender(
@@ -61,13 +61,17 @@ class Coordinators:
             server_version=lambda: transaction_version(controller.image),
             append_error_code=known_code,
         )
-        self.verifier = TransactionVerifier(partitions, self.transactions.verify, verification)
+        self.verifier = TransactionVerifier(
+            partitions,
+            self.transactions.verify,
+            lambda: verification_config(live.resolver(controller.image)),
+        )
         self.groups = GroupCoordinator(
             node_id,
             InternalLog(GROUP_METADATA_TOPIC, partitions),
             tasks,
             scheduler,
-            groups,
+            group_config(resolver),
             internal_topics,
             self.verifier,
             now_ms=clock.now_ms,
@@ -81,7 +85,7 @@ class Coordinators:
         self.publish(full_delta(self._controller.image), self._controller.image)
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
-        """Follow the cluster. Groups come first: they take the markers of transactions that are completed after a load."""
+        """Follow the cluster. Groups come first, since they take the markers of transactions that end after a load."""
         self.groups.publish(delta, image)
         self.transactions.publish(delta, image)
 

@@ -15,7 +15,6 @@ from typing import Any
 import uvloop
 
 from broker.api.dispatch import Dispatcher
-from broker.api.errors import known_code
 from broker.api.families import Rooms, families, fetch_family
 from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions, random_session_id
@@ -36,12 +35,18 @@ from broker.lifecycle import Lifecycle, Step, nothing
 from broker.live_settings import LiveSettings
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
-from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_not_lost
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
-from broker.metadata.opening import METADATA_LOG, open_cluster_log, path_in, snapshot_rules, take_metadata_dir
+from broker.metadata.opening import (
+    METADATA_LOG,
+    open_cluster_log,
+    path_in,
+    snapshot_rules,
+    take_metadata_dir,
+    topic_rules,
+)
 from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
 from broker.metrics.exporter import Exporter, registry_of
 from broker.metrics.instruments import BrokerStats
@@ -57,12 +62,9 @@ from broker.version import VERSION
 from config.build import (
     broker_config,
     cleaner_config,
-    group_config,
     log_manager_config,
     move_config,
     network_config,
-    transaction_config,
-    verification_config,
 )
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
@@ -95,8 +97,6 @@ class Broker:
         self._resolver = resolver  # of the static configuration; what is in force is known once there is an image
         self._config = broker_config(resolver)
         self._network = network_config(resolver)
-        self._groups = group_config(resolver)
-        self._transactions = transaction_config(resolver)
         self._log_config = log_manager_config(resolver)
         self._live = LiveConfig(resolver, self._config.node_id)
         self._fs = PosixFileSystem()
@@ -343,9 +343,7 @@ class Broker:
         )
         self._controller = Controller(
             log,
-            TopicRules(
-                self._config, self._groups, self._live.resolver, self._settings.takes_replicas, self._transactions
-            ),
+            topic_rules(self._resolver, self._config, self._live.resolver, self._settings.takes_replicas),
             snapshot_rules(self._config),
             self._clock,
             self._rng,
@@ -397,9 +395,8 @@ class Broker:
             self._scheduler,
             self._clock,
             self._rng,
-            self._groups,
-            self._transactions,
-            lambda: verification_config(self._live.resolver(self._image())),
+            self._resolver,
+            self._live,
         )
         self._coordinators.start()
 

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn (key 24). Served: 0 to 5. AddOffsetsToTxn (key 25). Served: 0 to 4. EndTxn (key 26). Served: 0 to 5.
+"""AddPartitionsToTxn (key 24). Served: 0 to 5. AddOffsetsToTxn (25). Served: 0 to 4. EndTxn (26). Served: 0 to 5.
 
 - AddPartitionsToTxn: v2 PRODUCER_FENCED, which older clients are told as INVALID_PRODUCER_EPOCH; v3 flexible; v4 many
   transactions, and verification only: for brokers.

@@ -197,7 +197,9 @@ class CoordinatorRuntime(Generic[S]):
     ) -> R | asyncio.Future[R]:
         """Run a command, or queue it; a finished response when nothing has to be waited for.
 
-        A combinable one may share its batch with its neighbours: it must not depend on records of one another. Raises: CoordinatorLoading, NotCoordinator, and what the command raises.
+        A combinable one may share its batch with its neighbours: they must not depend on records of one another.
+
+        Raises: CoordinatorLoading, NotCoordinator, and what the command raises.
         """
         context = self._active(partition)
         operation: _Operation[S] = _Operation(command, is_combinable=is_combinable)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Callable
 
 from broker.metadata.controller.run import SnapshotRules
+from broker.metadata.controller.topics import TopicRules
 from broker.metadata.damage import ensure_whole
+from broker.metadata.image import ClusterImage
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metadata.retention import MetadataRetention
+from config.build import group_config, transaction_config
+from config.resolve import Resolver
 from config.views import BrokerConfig, LogConfig
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
@@ -91,3 +96,13 @@ def snapshot_rules(config: BrokerConfig) -> SnapshotRules:
         config.metadata_log_max_snapshot_interval_ms,
         retention=MetadataRetention(config.metadata_max_retention_bytes, config.metadata_max_retention_ms),
     )
+
+
+def topic_rules(
+    resolver: Resolver,
+    config: BrokerConfig,
+    in_force: Callable[[ClusterImage], Resolver],
+    takes_replicas: Callable[[ClusterImage], bool],
+) -> TopicRules:
+    """Return what the configuration says about new topics, the broker's own among them."""
+    return TopicRules(config, group_config(resolver), in_force, takes_replicas, transaction_config(resolver))

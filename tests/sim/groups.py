@@ -150,6 +150,16 @@ def topic_image(name: str, topic_id: bytes, partition_count: int) -> TopicImage:
     return TopicImage(name, topic_id, (partition,) * partition_count)
 
 
+class LedHere:
+    """A coordinator of other keys, which leads them all."""
+
+    async def ensure_topic(self) -> bool:
+        return True
+
+    def is_led(self, key: str) -> bool:
+        return True
+
+
 class GroupRig:
     """A coordinator with its API families over simulated parts."""
 
@@ -185,7 +195,7 @@ class GroupRig:
             append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
         )
         families = (
-            GroupFindApi(self.coordinator, NODE_ID),
+            GroupFindApi(self.coordinator, LedHere(), NODE_ID),
             GroupClassicApi(self.coordinator),
             GroupOffsetsApi(self.coordinator, self.image),
             GroupAdminApi(self.coordinator),

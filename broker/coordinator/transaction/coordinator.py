@@ -205,7 +205,7 @@ class TransactionCoordinator:
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     async def end(self, transactional_id: str, producer: Producer, *, is_commit: bool, client_version: int) -> Producer:
-        """Decide a transaction; returns as soon as that is durable, with who may write next. Raises: CoordinatorError."""
+        """Decide a transaction; returns once that is durable, with who may write next. Raises: CoordinatorError."""
         return await self._execute_with_id(
             self._partition_of(transactional_id),
             lambda shard, new_id: shard.end(
@@ -221,15 +221,11 @@ class TransactionCoordinator:
         self, partition: int, command: Callable[[TransactionShard, int | None], Outcome[R]]
     ) -> R:
         """Run a command, and once more with a new producer id in hand if it turns out to need one."""
-        new_id: int | None = None
-        while True:
-            given_id = new_id
-            try:
-                return await self._runtime.execute(
-                    partition, lambda shard: command(shard, given_id), is_combinable=True
-                )
-            except ProducerIdNeeded:
-                new_id = await self._producer_ids.take()
+        try:
+            return await self._runtime.execute(partition, lambda shard: command(shard, None), is_combinable=True)
+        except ProducerIdNeeded:
+            new_id = await self._producer_ids.take()
+        return await self._runtime.execute(partition, lambda shard: command(shard, new_id), is_combinable=True)
 
     # -- markers ----------------------------------------------------------------------------------------------------
 

@@ -49,9 +49,12 @@ def parse_key(key: bytes) -> str | None:
     return decode(TransactionLogKey, 0, key, _VERSION_SIZE).transactional_id
 
 
-def parse_value(value: bytes) -> Transaction:
-    """Read the state of an id. Raises: ProtocolError."""
-    parsed = decode(TransactionLogValue, _version_of(value), value, _VERSION_SIZE)
+def parse_value(value: bytes) -> Transaction | None:
+    """Read the state of an id; None for a version that came later. Raises: ProtocolError."""
+    version = _version_of(value)
+    if not TransactionLogValue.MIN_VERSION <= version <= TransactionLogValue.MAX_VERSION:
+        return None
+    parsed = decode(TransactionLogValue, version, value, _VERSION_SIZE)
     try:
         state = TransactionState(parsed.transaction_status)
     except ValueError as unknown:

@@ -48,14 +48,15 @@ class TransactionShard:
     # -- replay -----------------------------------------------------------------------------------------------------
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
-        """Apply a stored record; keys of a kind that came later are passed over."""
+        """Apply a stored record; one of a kind or version that came later is passed over."""
         transactional_id = parse_key(record.key)
-        if transactional_id is None:
-            return
-        if record.value is None:
+        transaction = None if record.value is None else parse_value(record.value)
+        if transactional_id is None or (transaction is None and record.value is not None):
+            logger.warning("passing over a record of a later kind partition=%d offset=%d", self.partition, offset)
+        elif transaction is None:
             self.transactions.pop(transactional_id, None)
         else:
-            self.transactions[transactional_id] = parse_value(record.value)
+            self.transactions[transactional_id] = transaction
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Do nothing: this topic is written outside of transactions."""

@@ -15,6 +15,7 @@ from broker.metadata.controller.features import (
     check_metadata_version,
     finalized_features,
     record_version,
+    transaction_version,
 )
 from broker.metadata.controller.partitions import (
     NewPartitions,
@@ -280,10 +281,20 @@ def test_only_this_broker_stays_alive() -> None:
 
 
 def test_metadata_version_leads_and_nothing_unimplemented_is_finalized() -> None:
-    assert [(r.name, r.feature_level) for r in bootstrap_records()] == [("metadata.version", 29)]
+    assert [(r.name, r.feature_level) for r in bootstrap_records()] == [
+        ("metadata.version", 29),
+        ("transaction.version", 2),
+    ]
     image = ClusterImage("c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1})
-    assert finalized_features(image) == [("metadata.version", 29)]
-    assert finalized_features(replace(image, kraft_version=1)) == [("kraft.version", 1), ("metadata.version", 29)]
+    implemented = [("metadata.version", 29), ("transaction.version", 2)]
+    assert finalized_features(image) == implemented
+    assert finalized_features(replace(image, kraft_version=1)) == [("kraft.version", 1), *implemented]
+
+
+def test_a_log_that_says_nothing_of_transactions_is_at_level_0() -> None:
+    assert transaction_version(ClusterImage("c", features={"metadata.version": 29})) == 0
+    assert transaction_version(ClusterImage("c", features={"transaction.version": 1})) == 1
+    assert transaction_version(ClusterImage("c", features={"transaction.version": 9})) == 2
 
 
 def test_a_log_of_an_unknown_metadata_version_is_refused() -> None:

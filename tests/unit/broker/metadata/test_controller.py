@@ -49,6 +49,7 @@ async def test_a_fresh_log_begins_as_the_reference_begins_it(node: Node) -> None
         "VotersRecord",
         "BeginTransactionRecord",
         "FeatureLevelRecord",
+        "FeatureLevelRecord",
         "EndTransactionRecord",
         "RegisterBrokerRecord",
         "BrokerRegistrationChangeRecord",

@@ -36,7 +36,12 @@ class Rig:
         self.hosted = hosted
         self.stats = BrokerStats()
         self.phase = SimpleNamespace(current="running")
-        self.groups = {"Stable": 2, "Empty": 0}
+        coordinators: Any = SimpleNamespace(
+            groups=SimpleNamespace(count_by_state=lambda: {"Stable": 2, "Empty": 0}),
+            transactions=SimpleNamespace(
+                count_by_state=lambda: {"Ongoing": 3}, completing_count=5, retrying_count=2, timed_out_count=7
+            ),
+        )
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
         assert hosted.disk is not None
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
@@ -55,7 +60,7 @@ class Rig:
             hosted.logs,
             cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
         )
-        sources = broker_sources(watched, lambda: self.groups, lambda: 0.25)
+        sources = broker_sources(watched, lambda: coordinators, lambda: 0.25)
         self.registry = CollectorRegistry()
         self.registry.register(BrokerCollector(self.stats, sources))
 
@@ -191,6 +196,10 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached") == 30
     assert rig.value("kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
     assert rig.value("kafka_coordinator_group_groupmetadatamanager_numgroups", state="Stable") == 2
+    assert rig.value("odradek_transaction_transactional_ids", state="Ongoing") == 3
+    assert rig.value("odradek_transaction_completing") == 5
+    assert rig.value("odradek_transaction_markers_waiting") == 2
+    assert rig.value("odradek_transaction_timed_out_total") == 7
     assert rig.value("odradek_log_recovery_seconds") == 0
     assert rig.value("odradek_log_retention_run_seconds") == 0.25
     assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
