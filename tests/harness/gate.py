@@ -15,6 +15,7 @@ from protocol.api_keys import ApiKey
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch
 from tests.harness.hosted import NOW_MS, Hosted, context
+from tests.harness.verifying import ScriptedVerifier
 
 T = TypeVar("T")
 
@@ -56,7 +57,12 @@ class Gated:
         assert self.hosted.disk is not None
         self.disk: DiskWork = self.hosted.disk
         self.api = ProduceApi(
-            self.hosted.manager, self.hosted.image, Leaders(self.hosted.image), self.pools, frozenset()
+            self.hosted.manager,
+            self.hosted.image,
+            Leaders(self.hosted.image),
+            self.pools,
+            ScriptedVerifier(self.hosted.manager),
+            frozenset(),
         )
 
     def send(

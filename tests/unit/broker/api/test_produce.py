@@ -26,6 +26,7 @@ from protocol.messages.produce import (
 from protocol.records.builder import build_batch
 from protocol.records.record import iter_records
 from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, context, topic_id_of
+from tests.harness.verifying import ScriptedVerifier
 
 BY_NAME = 12
 BY_ID = 13
@@ -38,8 +39,14 @@ class Producer:
     def __init__(self, hosted: Hosted) -> None:
         self.hosted = hosted
         self.pools = Pools()
+        self.verifier = ScriptedVerifier(hosted.manager)
         self.api = ProduceApi(
-            hosted.manager, hosted.image, Leaders(hosted.image), self.pools, frozenset({"__consumer_offsets"})
+            hosted.manager,
+            hosted.image,
+            Leaders(hosted.image),
+            self.pools,
+            self.verifier,
+            frozenset({"__consumer_offsets"}),
         )
         self.context: RequestContext
 
@@ -221,13 +228,11 @@ async def test_idempotent_producers_get_duplicates_answered_and_gaps_refused(pro
     assert (await producer.answer(numbered(9))).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-async def test_transactional_batches_are_refused_until_there_are_transactions(producer: Producer) -> None:
+async def test_transactional_batches_need_a_transactional_id(producer: Producer) -> None:
     partition = producer.hosted.create("t")
     part = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     assert (await producer.answer(batch(b"v", **part))).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    answer = await producer.answer(batch(b"v", **part), transactional_id="tx")
-    assert answer.error_code == ErrorCode.INVALID_TXN_STATE
-    assert partition.log.log_end_offset == 0
+    assert partition.log.log_end_offset == 0 and not producer.verifier.coordinator.asked
 
 
 async def test_batches_that_wait_behind_one_checked_elsewhere_survive_the_reuse_of_their_buffer(

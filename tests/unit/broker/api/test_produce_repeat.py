@@ -32,6 +32,7 @@ from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_time
 from protocol.records.builder import build_batch
 from protocol.records.compression import Codec
 from tests.harness.hosted import LISTENER, NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
+from tests.harness.verifying import ScriptedVerifier
 
 CLIENT = "test"
 
@@ -43,7 +44,9 @@ class Wire:
         self.hosted = hosted
         self.stats = BrokerStats()
         self.pools = Pools()
-        api = ProduceApi(hosted.manager, hosted.image, Leaders(hosted.image), self.pools, frozenset({"__internal"}))
+        verifier = ScriptedVerifier(hosted.manager)
+        leaders, internal = Leaders(hosted.image), frozenset({"__internal"})
+        api = ProduceApi(hosted.manager, hosted.image, leaders, self.pools, verifier, internal)
         routes = {route.api_key: route for route in (*api.routes(), Route(ApiKey.API_VERSIONS, 0, 4, api.produce))}
         self.dispatcher = Dispatcher(routes, self.stats, lambda: 0)
         self.context = RequestContext(1, LISTENER, "127.0.0.1")

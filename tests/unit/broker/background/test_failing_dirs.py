@@ -31,6 +31,7 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
+from storage.producers.verification import NOT_ASKED
 from tests.harness.cleaning import COMPACT, CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted, context, topic_id_of
 from tests.sim.faulty_fs import FaultyFS
@@ -68,8 +69,9 @@ class Bed:
         self.good, self.bad = (first, second) if is_first_good else (second, first)
 
     def produce(self, partition: Partition, count: int = 1, **fields: int) -> None:
-        for _ in range(count):
-            partition.append(build_batch([(b"k", b"v")], timestamp=NOW_MS, **fields))
+        with partition.log.transactions.in_hand(NOT_ASKED):
+            for _ in range(count):
+                partition.append(build_batch([(b"k", b"v")], timestamp=NOW_MS, **fields))
 
     async def fetch(self, offset: int, isolation_level: int = 0) -> int:
         """Fetch from the bad partition and give the error code."""
