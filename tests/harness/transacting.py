@@ -26,7 +26,13 @@ class RawProducer:
         self.sequences: dict[tuple[str, int], int] = {}
 
     def init(self) -> RawProducer:
-        """Become the holder; whoever was it before is fenced."""
+        """Become the holder; whoever was it before is fenced. Looking for the coordinator creates its topic."""
+
+        def found() -> bool:
+            answer = self.client.request("find_coordinator", 1, key=self.transactional_id, key_type=1)
+            return bool(answer.error_code == 0)
+
+        eventually(found, what="transaction coordinator")
 
         def ask() -> Struct | None:
             answer = self.client.request(
