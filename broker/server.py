@@ -59,13 +59,7 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.version import VERSION
-from config.build import (
-    broker_config,
-    cleaner_config,
-    log_manager_config,
-    move_config,
-    network_config,
-)
+from config.build import broker_config, cleaner_config, log_manager_config, move_config, network_config
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
 from protocol.api_keys import ApiKey

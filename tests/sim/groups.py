@@ -99,7 +99,7 @@ class MemoryLog:
         self.max_batch_bytes = 1_048_588
         self._next_offsets: dict[int, int] = {}
 
-    async def append(self, partition: int, batch: bytearray) -> int:
+    async def append(self, partition: int, batch: bytearray, verification: object = None) -> int:
         if self.stall is not None:
             await self.stall.wait()
         if self.failure is not None:
@@ -160,6 +160,16 @@ class LedHere:
         return True
 
 
+class TrustingVerifier:
+    """Believes every transaction, or refuses all with a code."""
+
+    def __init__(self) -> None:
+        self.code: ErrorCode | None = None
+
+    async def verify(self, writer: Any, wanted: Any) -> dict[Any, ErrorCode | None]:
+        return dict.fromkeys(wanted, self.code)
+
+
 class GroupRig:
     """A coordinator with its API families over simulated parts."""
 
@@ -183,6 +193,7 @@ class GroupRig:
         self.created: list[str] = []
         self.creation_failure: Exception | None = None
         self._uuids = itertools.count(1)
+        self.verifier: Any = TrustingVerifier()
         self.coordinator = GroupCoordinator(
             1,
             self.log,
@@ -190,6 +201,7 @@ class GroupRig:
             self.time,
             self.config,
             InternalTopics(self._exists, self._create),
+            self.verifier,
             now_ms=self.time.wall_ms,
             new_uuid=lambda: f"uuid{next(self._uuids)}",
             append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),

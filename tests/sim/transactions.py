@@ -43,11 +43,19 @@ class WrittenMarker(NamedTuple):
     coordinator_epoch: int
 
 
+class WrittenData(NamedTuple):
+    """A batch of a transaction in a partition's log; `number` tells the tests which one."""
+
+    producer_id: int
+    producer_epoch: int
+    number: int
+
+
 class MarkedPartitions:
-    """The partitions that transactions write to, as far as markers go; they survive the coordinator."""
+    """The partitions that transactions write to, as far as transactions go; they survive the coordinator."""
 
     def __init__(self) -> None:
-        self.markers: dict[TopicPartition, list[WrittenMarker]] = {}
+        self.logs: dict[TopicPartition, list[WrittenData | WrittenMarker]] = {}
         self.failures: dict[TopicPartition, BaseException] = {}
         self.stall: asyncio.Event | None = None
         self.attempts = 0
@@ -67,11 +75,36 @@ class MarkedPartitions:
             await self.stall.wait()
         if tp in self.failures:
             raise self.failures[tp]
-        written = self.markers.setdefault(tp, [])
-        epochs = [one.producer_epoch for one in written if one.producer_id == producer_id]
-        if epochs and (producer_epoch <= epochs[-1] if transaction_version >= 2 else producer_epoch < epochs[-1]):
+        known_epoch = self._epoch(tp, producer_id)
+        if producer_epoch <= known_epoch if transaction_version >= 2 else producer_epoch < known_epoch:
             raise InvalidProducerEpoch("the partition knows a later epoch")
-        written.append(WrittenMarker(producer_id, producer_epoch, is_commit, coordinator_epoch))
+        marker = WrittenMarker(producer_id, producer_epoch, is_commit, coordinator_epoch)
+        self.logs.setdefault(tp, []).append(marker)
+
+    def produce(self, tp: TopicPartition, data: WrittenData) -> bool:
+        """Append a batch as a producer does; False when it is fenced."""
+        if data.producer_epoch < self._epoch(tp, data.producer_id):
+            return False
+        self.logs.setdefault(tp, []).append(data)
+        return True
+
+    def _epoch(self, tp: TopicPartition, producer_id: int) -> int:
+        return max((one.producer_epoch for one in self.logs.get(tp, ()) if one.producer_id == producer_id), default=-1)
+
+    def markers(self, tp: TopicPartition) -> list[WrittenMarker]:
+        return [one for one in self.logs.get(tp, ()) if isinstance(one, WrittenMarker)]
+
+    def committed(self, tp: TopicPartition) -> tuple[list[int], list[int]]:
+        """Read like a consumer of committed data: the numbers it sees, and those nobody has decided about."""
+        seen: list[int] = []
+        undecided: dict[int, list[int]] = {}
+        for one in self.logs.get(tp, ()):
+            if isinstance(one, WrittenData):
+                undecided.setdefault(one.producer_id, []).append(one.number)
+            else:
+                numbers = undecided.pop(one.producer_id, [])
+                seen.extend(numbers if one.is_commit else ())
+        return seen, [number for numbers in undecided.values() for number in numbers]
 
 
 class TransactionRig:
@@ -129,6 +162,8 @@ class TransactionRig:
 
     def restarted(self, **changes: Any) -> TransactionRig:
         """Start again from what the logs hold, as after a crash: nothing of the old process is asked."""
+        # Else the timers of the dead process would go on writing to the log.
+        self.coordinator.close()
         for task in self.tasks.running:
             task.cancel()
         settings = {"server_version": self.server_version, **self.config._asdict(), **changes}
@@ -151,7 +186,7 @@ class TransactionRig:
         return self.coordinator.describe(transactional_id)
 
     def markers(self, topic: str, partition: int) -> list[WrittenMarker]:
-        return self.partitions.markers.get(TopicPartition(topic, partition), [])
+        return self.partitions.markers(TopicPartition(topic, partition))
 
     async def begin(self, transactional_id: str, *partitions: tuple[str, int], version: int = 0) -> Producer:
         """Give a producer its id, and begin a transaction if partitions are named."""

@@ -255,8 +255,6 @@ class TransactionCoordinator:
                 return  # the next leader of the partition carries on
             except CoordinatorError as failure:
                 code = error_code_of(failure)
-                if code is ErrorCode.NOT_COORDINATOR:
-                    return
                 logger.warning(
                     "end of a transaction not written, trying again transactional_id=%s error=%s",
                     transactional_id,

@@ -95,6 +95,10 @@ class TransactionShard:
     def _moment(self, transactional_id: str, new_producer_id: int | None = None) -> Moment:
         return Moment(self._now_ms(), self._server_version(), self._is_pending(transactional_id), new_producer_id)
 
+    def _agreed(self, client_version: int) -> int:
+        """Give the flow of a request: a newer one than the cluster is at would leave in the log what it cannot hold."""
+        return client_version if self._server_version() >= client_version else 0
+
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def initialize(
@@ -113,7 +117,8 @@ class TransactionShard:
     ) -> Outcome[None]:
         """Add partitions to the transaction of an id. Raises: CoordinatorError."""
         before = self.transactions.get(transactional_id)
-        after = rules.add_partitions(before, producer, partitions, client_version, self._moment(transactional_id))
+        version = self._agreed(client_version)
+        after = rules.add_partitions(before, producer, partitions, version, self._moment(transactional_id))
         return Outcome(None) if after is None else self._change(transactional_id, after, None)
 
     def end(
@@ -131,7 +136,8 @@ class TransactionShard:
         """
         before = self.transactions.get(transactional_id)
         moment = self._moment(transactional_id, new_producer_id)
-        after = rules.end(before, producer, is_commit=is_commit, client_version=client_version, moment=moment)
+        version = self._agreed(client_version)
+        after = rules.end(before, producer, is_commit=is_commit, client_version=version, moment=moment)
         if after is None:
             assert before is not None
             return Outcome(before.producer)
