@@ -17,14 +17,18 @@ from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.group_txn_offsets import GroupTxnOffsetsApi
 from broker.api.log_dirs import LogDirsApi
 from broker.api.offsets import OffsetsApi
+from broker.api.partition_transactions import PartitionTransactionsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
 from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family, join
 from broker.api.topics import TopicsApi
+from broker.api.transaction_admin import TransactionAdminApi
+from broker.api.transactions import TransactionsApi
 from broker.api.versions import VersionsApi
 from protocol.api_keys import CONTROLLER_ONLY, ApiKey
 
@@ -41,9 +45,13 @@ FAMILIES: tuple[type[Family], ...] = (
     LogDirsApi,
     AlterLogDirsApi,
     ProducersApi,
+    TransactionsApi,
+    TransactionAdminApi,
+    PartitionTransactionsApi,
     GroupFindApi,
     GroupClassicApi,
     GroupOffsetsApi,
+    GroupTxnOffsetsApi,
     GroupAdminApi,
     VersionsApi,
 )

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (key 28). Served: 0 to 5.
 
-- v2 leader epochs; v3 flexible, members and generations (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the group's partition is
-  put into the transaction by the broker (KIP-890).
+- v2 leader epochs; v3 flexible, members and generations (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the partition of the
+  group is put into the transaction by the broker (KIP-890).
 - Before v2 a coordinator that loads says that it is not available: producers of that time know nothing else.
 
 Partitions that do not exist are refused one by one; the others are stored together and count once the transaction has

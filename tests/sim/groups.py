@@ -12,17 +12,23 @@ from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
+from broker.api.group_txn_offsets import GroupTxnOffsetsApi
 from broker.api.route import RequestContext
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.shard import CommitRequest, OffsetEntry
 from broker.coordinator.internal_topics import InternalTopics
 from broker.metadata.image import ClusterImage, PartitionImage, TopicImage
+from broker.partition.partition import Marker
+from broker.partition.verification import Verified, Writer
 from config.views import GroupConfig, ListenerConfig
 from protocol.codec import decode, encode_bytes
 from protocol.errors import ErrorCode
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.records.batch import parse_header
+from protocol.records.control import build_marker
 from protocol.records.record import Record, iter_records
+from storage.producers.verification import Verification
+from storage.types import TopicPartition
 
 LISTENER = ListenerConfig("PLAINTEXT", "PLAINTEXT", "0.0.0.0", 9092, "broker.example", 19092)
 NODE_ID = 7
@@ -98,8 +104,10 @@ class MemoryLog:
         self.stall: asyncio.Event | None = None
         self.max_batch_bytes = 1_048_588
         self._next_offsets: dict[int, int] = {}
+        self.verifications: list[Verification | None] = []  # what each append had in hand
 
-    async def append(self, partition: int, batch: bytearray, verification: object = None) -> int:
+    async def append(self, partition: int, batch: bytearray, verification: Verification | None = None) -> int:
+        self.verifications.append(verification)
         if self.stall is not None:
             await self.stall.wait()
         if self.failure is not None:
@@ -111,6 +119,16 @@ class MemoryLog:
         self.batches.setdefault(partition, []).append(bytes(batch))
         self._next_offsets[partition] = base_offset + parse_header(batch).record_count
         return self._next_offsets[partition]
+
+    async def append_marker(self, partition: int, marker: Marker) -> int:
+        batch = build_marker(
+            is_abort=not marker.is_commit,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp=START_MS,
+        )
+        return await self.append(partition, batch)
 
     def scan(self, partition: int) -> Iterator[memoryview]:
         for batch in self.batches.get(partition, ()):
@@ -160,14 +178,17 @@ class LedHere:
         return True
 
 
-class TrustingVerifier:
-    """Believes every transaction, or refuses all with a code."""
+class MemoryVerifier:
+    """Verifies every transaction, unless a test says how that ends."""
 
     def __init__(self) -> None:
-        self.code: ErrorCode | None = None
+        self.asked: list[tuple[Writer, dict[TopicPartition, int]]] = []
+        self.verification = Verification(0, -1, 0, bumps_epoch=False)
+        self.refusal: ErrorCode | None = None
 
-    async def verify(self, writer: Any, wanted: Any) -> dict[Any, ErrorCode | None]:
-        return dict.fromkeys(wanted, self.code)
+    async def verify(self, writer: Writer, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, Verified]:
+        self.asked.append((writer, wanted))
+        return dict.fromkeys(wanted, self.refusal or self.verification)
 
 
 class GroupRig:
@@ -193,7 +214,7 @@ class GroupRig:
         self.created: list[str] = []
         self.creation_failure: Exception | None = None
         self._uuids = itertools.count(1)
-        self.verifier: Any = TrustingVerifier()
+        self.verifier = MemoryVerifier()
         self.coordinator = GroupCoordinator(
             1,
             self.log,
@@ -201,7 +222,7 @@ class GroupRig:
             self.time,
             self.config,
             InternalTopics(self._exists, self._create),
-            self.verifier,
+            self.verifier,  # type: ignore[arg-type]  # all that is asked of it
             now_ms=self.time.wall_ms,
             new_uuid=lambda: f"uuid{next(self._uuids)}",
             append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
@@ -210,6 +231,7 @@ class GroupRig:
             GroupFindApi(self.coordinator, LedHere(), NODE_ID),
             GroupClassicApi(self.coordinator),
             GroupOffsetsApi(self.coordinator, self.image),
+            GroupTxnOffsetsApi(self.coordinator, self.image),
             GroupAdminApi(self.coordinator),
         )
         self.routes = {route.api_key: route for family in families for route in family.routes()}

@@ -7,6 +7,7 @@ holder of an id adds anything; no producer id and epoch are given out twice; and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -102,10 +103,8 @@ class History:
         elif name == "use up epochs":
             await self._use_up(key)
         else:
-            try:
+            with contextlib.suppress(CoordinatorError):
                 await self._ask(name, key, tp, number, kind)
-            except CoordinatorError:
-                pass
         if kind:
             await settle()
 

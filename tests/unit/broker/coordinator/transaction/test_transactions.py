@@ -379,7 +379,8 @@ async def test_idle_ids_are_forgotten_for_good_and_others_stay() -> None:
     await rig.coordinator.end("ended", rig.state("ended").producer, is_commit=True, client_version=2)
     await rig.begin("open", T1)
     await rig.time.advance(12_001)
-    for rig_now in (rig, rig.restarted()):
+    for is_restarted in (False, True):
+        rig_now = rig.restarted() if is_restarted else rig
         await settle()
         for gone in ("idle", "ended"):
             with pytest.raises(TransactionalIdNotFound):
