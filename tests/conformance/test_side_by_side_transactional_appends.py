@@ -17,16 +17,27 @@ from tests.harness.transacting import (
     wait_until_decided,
     write_marker,
 )
+from tests.harness.wire import Struct
 
 pytestmark = pytest.mark.jvm
 
 ADDED_BEFORE, ABORTABLE, ADDS = 10, 11, 12
+NOT_ENOUGH_REPLICAS, CONCURRENT_TRANSACTIONS = 19, 51
 
 
 def _begun(client: RawClient, topic: str, *, partitions: int = 2, transactional_id: str = "") -> RawProducer:
     if topic not in client.topic_names():
         client.create_topic(topic, partitions)
     return RawProducer(client, transactional_id or f"{topic}-id").init()
+
+
+def _described(row: Struct, first_epoch: int = 0) -> tuple[int, ...]:
+    return (
+        row.producer_epoch - first_epoch,
+        row.last_sequence,
+        row.coordinator_epoch,
+        row.current_txn_start_offset,
+    )
 
 
 @pytest.mark.parametrize("version", [3, 8, ADDED_BEFORE, ABORTABLE, ADDS])
@@ -39,7 +50,13 @@ def test_a_partition_that_was_not_added(pair: Pair, unique: str, version: int) -
         there = producer.send(unique, "b", partition=1, version=version)
         ended = producer.end(commit=True)
         wait_until_decided(client, unique, 1)
-        late = producer.produce(unique, producer.batch("c", sequence=1), 1, version=version)
+
+        def send_late() -> Struct | None:
+            """Send once the coordinator has noted the end, which may be a moment after the marker."""
+            found = producer.produce(unique, producer.batch("c", sequence=1), 1, version=version)
+            return None if found.error_code in (NOT_ENOUGH_REPLICAS, CONCURRENT_TRANSACTIONS) else found
+
+        late = eventually(send_late, what="end of the transaction")
         return (
             [(one.error_code, one.base_offset, getattr(one, "error_message", None)) for one in (alone, beside, late)],
             [there, ended, client.end_offset(unique), client.end_offset(unique, 1)],
@@ -128,8 +145,7 @@ def test_both_flows_one_after_the_other(pair: Pair, unique: str) -> None:
             seen.append((producer.end(commit=commit, version=5), producer.epoch - first))
             wait_until_decided(client, unique)
         described = describe_producers(client, unique)
-        seen.append([(row.producer_epoch - first, row.last_sequence, row.coordinator_epoch, row.current_txn_start_offset)
-                     for row in described.active_producers])  # fmt: skip
+        seen.append([_described(row, first) for row in described.active_producers])
         fetched = client.fetch(unique, 0, isolation=1)
         seen.append(
             [(row.producer_id == producer.producer_id, row.first_offset) for row in fetched.aborted_transactions]
@@ -147,9 +163,8 @@ def test_markers(pair: Pair, unique: str, transaction_version: int | None) -> No
 
         def marker(epoch: int, topic: str = unique, producer_id: int = producer.producer_id, **fields: Any) -> None:
             code = write_marker(client, topic, producer_id, epoch, transaction_version=transaction_version, **fields)
-            row = describe_producers(client, unique).active_producers
-            seen.append((code, [(one.producer_epoch, one.coordinator_epoch, one.last_sequence, one.current_txn_start_offset)
-                                for one in row if one.producer_id == producer.producer_id]))  # fmt: skip
+            rows = describe_producers(client, unique).active_producers
+            seen.append((code, [_described(row) for row in rows if row.producer_id == producer.producer_id]))
 
         marker(0, "nowhere-to-be-found")
         marker(0, partition=7)

@@ -128,7 +128,10 @@ class RawProducer:
         metadata: str | None = "",
         **member: Any,
     ) -> list[int]:
-        """Commit (topic, partition, offset) in the transaction; one code each."""
+        """Commit (topic, partition, offset) in the transaction; one code each, in the order of the partitions' names.
+
+        Each broker answers in an order of its own.
+        """
         if version >= 3:
             member = {"generation_id": -1, "member_id": "", "group_instance_id": None} | member
         answer = self.client.request(
@@ -149,7 +152,10 @@ class RawProducer:
             ],
             **member,
         )
-        return [row.error_code for topic in answer.topics for row in topic.partitions]
+        codes = [
+            (topic.name, row.partition_index, row.error_code) for topic in answer.topics for row in topic.partitions
+        ]
+        return [code for _, _, code in sorted(codes)]
 
     def end(self, *, commit: bool, version: int = 3) -> int:
         """End the transaction; from v5 on the next one has the epoch that the answer names."""
