@@ -55,7 +55,7 @@ from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
 from broker.runtime.memory import page_cache_bytes
-from broker.runtime.pools import Pools
+from broker.runtime.pools import Pools, share_interpreter
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.version import VERSION
@@ -485,6 +485,7 @@ class Broker:
 
 def run(resolver: Resolver) -> int:
     """Run a broker until it is asked to stop; the exit status."""
+    share_interpreter()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
 
     async def main() -> int:

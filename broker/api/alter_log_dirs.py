@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
+from broker.runtime.tasks import TaskOwner
 from protocol.api_keys import ApiKey
 from protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -24,8 +26,8 @@ from protocol.messages.alter_replica_log_dirs import (
 )
 from storage.types import TopicPartition
 
-PARTITIONS_PER_TURN = 100
-"""Many are answered without a wait: so many, and others get the loop."""
+PARTITIONS_PER_TURN = 64
+"""So many are begun at once: they share the syncs of their directories, and others get the loop in between."""
 
 AlterLogDir = Callable[[TopicPartition, str], Awaitable[None]]
 """Begins, redirects or cancels the move of a partition to a path; raises why it cannot."""
@@ -36,6 +38,7 @@ class AlterLogDirsApi:
 
     def __init__(self, alter: AlterLogDir) -> None:
         self._alter = alter
+        self._tasks = TaskOwner("alter log dirs")
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -44,20 +47,29 @@ class AlterLogDirsApi:
     async def alter_replica_log_dirs(
         self, request: AlterReplicaLogDirsRequest, context: RequestContext
     ) -> AlterReplicaLogDirsResponse:
-        """Let each partition go to its directory, one after the other."""
+        """Let each partition go to its directory, a few of them at once."""
         context.outlives_peer = True
         topics: dict[str, AlterReplicaLogDirTopicResult] = {}
-        for count, (tp, path) in enumerate(_last_paths(request.dirs).items(), 1):
-            result = AlterReplicaLogDirPartitionResult(partition_index=tp.partition)
-            try:
-                await self._alter(tp, path)
-            except Exception as failure:
-                result.error_code = code_of(failure, context)
-            topic = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
-            topic.partitions.append(result)
-            if count % PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+        wanted = iter(_last_paths(request.dirs).items())
+        while some := list(islice(wanted, PARTITIONS_PER_TURN)):
+            results = [AlterReplicaLogDirPartitionResult(partition_index=tp.partition) for tp, _ in some]
+            tasks = [
+                self._tasks.spawn(str(tp), self._alter_one(tp, path, result, context))
+                for (tp, path), result in zip(some, results, strict=True)
+            ]
+            await asyncio.wait(tasks)
+            for (tp, _), result in zip(some, results, strict=True):
+                topic = topics.setdefault(tp.topic, AlterReplicaLogDirTopicResult(topic_name=tp.topic))
+                topic.partitions.append(result)
         return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+    async def _alter_one(
+        self, tp: TopicPartition, path: str, result: AlterReplicaLogDirPartitionResult, context: RequestContext
+    ) -> None:
+        try:
+            await self._alter(tp, path)
+        except Exception as failure:
+            result.error_code = code_of(failure, context)
 
 
 def _last_paths(dirs: Iterable[AlterReplicaLogDir]) -> dict[TopicPartition, str]:

@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_POOL = "checkpoints"
 
-AFTER_ROLLS_INTERVAL_MS = 1_000
-"""How soon a flushed segment is noted; rolls that come together share one write."""
+CATCH_UP_INTERVAL_MS = 1_000
+"""How soon a flushed segment, a copy or a move is noted."""
 
 PURGE_INTERVAL_MS = 1_000
 """How often removed files are looked for whose delay has passed."""
@@ -52,14 +52,16 @@ class Checkpoints:
         self.high_watermarks = Coalesced(self._write_high_watermarks)
         self._save_recovery_points = Coalesced(self._write_recovery_points)
         self.purge = Coalesced(self._purge)
-        self._has_flushed_copies = False  # since the recovery points were last written; set by note_flushed
+        # Since they were last written; set by note_flushed and note_moved.
+        self._has_flushed_copies = False
+        self._has_moved_logs = False
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
         config = self._config
         delay = config.initial_task_delay_ms
         scheduler.every("recovery-points", config.flush_offset_checkpoint_interval_ms, self.flush, first_delay_ms=delay)
-        scheduler.every("recovery-points-after-rolls", AFTER_ROLLS_INTERVAL_MS, self.after_rolls)
+        scheduler.every("recovery-points-after-rolls", CATCH_UP_INTERVAL_MS, self.catch_up)
         if 0 < config.flush_scheduler_interval_ms < LONG_MAX:
             scheduler.every("flush.ms", config.flush_scheduler_interval_ms, self.flush_due)
         scheduler.every("high-watermarks", config.high_watermark_checkpoint_interval_ms, self.high_watermarks)
@@ -80,15 +82,26 @@ class Checkpoints:
                 await self._flushes.flush(partition)
         await self._save_recovery_points()
 
-    async def after_rolls(self) -> None:
-        """Write the recovery points once sealed segments were flushed: a restart need not look at them again."""
+    async def catch_up(self) -> None:
+        """Write what has changed much: a restart need not look at segments that were flushed once sealed, or copied.
+
+        Logs that come together share one write, which with many thousands of them takes its time.
+        """
+        had_sealed = self._flushes.take_sealed()
         had_copies, self._has_flushed_copies = self._has_flushed_copies, False
-        if self._flushes.take_sealed() or had_copies:
+        had_moved, self._has_moved_logs = self._has_moved_logs, False
+        if had_moved:
+            await self.rewrite()
+        elif had_sealed or had_copies:
             await self._save_recovery_points()
 
     def note_flushed(self) -> None:
         """Let the recovery point of a copy be written soon, with those of logs whose segments were flushed."""
         self._has_flushed_copies = True
+
+    def note_moved(self) -> None:
+        """Let the files of all directories be written soon: a log has left one of them for another."""
+        self._has_moved_logs = True
 
     async def _write_recovery_points(self) -> None:
         await self._write(self._logs.checkpoint_recovery_points)

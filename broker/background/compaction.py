@@ -29,6 +29,7 @@ from broker.background.cleaner_trouble import Troubles
 from broker.metadata.image import ClusterImage, Delta
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.runtime.coalesced import Coalesced
 from broker.runtime.pools import Pools
 from broker.runtime.tasks import TaskOwner
 from config.views import CleanerConfig
@@ -82,7 +83,7 @@ class Cleaner:
         self._after_pass = after_pass
         self._tasks = TaskOwner("cleaner")
         self._wake = asyncio.Event()
-        self._writing = asyncio.Lock()  # one writer of the checkpoint files at a time
+        self.write_checkpoints = Coalesced(self._write_checkpoints)
         self.stats = CleanerStats(clock.monotonic_ns())
         self.troubles = Troubles(rng)
         self._passes: dict[TopicPartition, CleaningPass] = {}
@@ -146,7 +147,9 @@ class Cleaner:
         self._paused[tp] -= 1
         if not self._paused[tp]:
             del self._paused[tp]
-            self._wake.set()
+            partition = self._partitions.find(tp)
+            if partition is not None and partition.log.config.is_compact:
+                self._wake.set()
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Follow the metadata, behind the partition manager: stop what was deleted or is no longer to be compacted."""
@@ -414,13 +417,12 @@ class Cleaner:
             stats.records_read - stats.records_written,
         )
 
-    async def write_checkpoints(self) -> None:
+    async def _write_checkpoints(self) -> None:
         """Write the checkpoint files that have changed."""
-        async with self._writing:
-            try:
-                await self._pools.io(CHECKPOINT_POOL, self._logs.checkpoint_cleaner_offsets)
-            except StorageFailure as failure:
-                self._partitions.fail_dir_of(failure)
+        try:
+            await self._pools.io(CHECKPOINT_POOL, self._logs.checkpoint_cleaner_offsets)
+        except StorageFailure as failure:
+            self._partitions.fail_dir_of(failure)
 
     # --- when it does not go well ---
 

@@ -1,8 +1,8 @@
 """Workers of moves: `num.replica.alter.log.dirs.threads` of them, each with the partitions that hash to it.
 
 A worker copies one partition at a time and stays with it while it can, else takes the first one that is ready in the
-order of topics and partitions, so that moves finish one after the other instead of all being slow. One that has failed
-is left alone for replica.fetch.backoff.ms.
+order of topics and partitions, so that moves finish one after the other instead of all being slow. It does not wait for
+swaps, which run beside it. A move that has failed is left alone for replica.fetch.backoff.ms.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from heapq import heappop, heappush
 from zlib import crc32
 
 from broker.background.move import Move
@@ -40,16 +41,26 @@ class MoveWorker:
         self._advance = advance
         self._wake = asyncio.Event()
         self._is_closing = False
-        self.moves: dict[TopicPartition, Move] = {}
+        self._moves: dict[TopicPartition, Move] = {}
+        self._current: Move | None = None
+        # Heaps of the other ones; what is no longer true of an entry is found out when it is taken.
+        self._ready: list[TopicPartition] = []
+        self._delayed: list[tuple[int, TopicPartition]] = []  # (when to try it again, which)
 
     def add(self, move: Move) -> None:
         """Take a move on."""
-        self.moves[move.tp] = move
+        self._moves[move.tp] = move
+        heappush(self._ready, move.tp)
+        self._wake.set()
+
+    def delay(self, move: Move) -> None:
+        """Leave a move alone until its time to be tried again."""
+        heappush(self._delayed, (move.retry_at_ns, move.tp))
         self._wake.set()
 
     def remove(self, move: Move) -> None:
         """Forget a move."""
-        del self.moves[move.tp]
+        del self._moves[move.tp]
         self._wake.set()
 
     def wake(self) -> None:
@@ -63,32 +74,40 @@ class MoveWorker:
 
     async def run(self) -> None:
         """Work until closed."""
-        current: Move | None = None
         while not self._is_closing:
             self._wake.clear()
             now_ns = self._monotonic_ns()
-            current = self.next(current, now_ns)
-            wait_seconds = self._wait_seconds(current, now_ns)
-            if current is not None and not wait_seconds:
-                await self._advance(current)
+            move = self._current = self._next(now_ns)
+            wait_seconds = self._wait_seconds(move, now_ns)
+            if move is not None and not wait_seconds:
+                await self._advance(move)
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if wait_seconds == math.inf else wait_seconds):
                     await self._wake.wait()
 
-    def next(self, current: Move | None, now_ns: int) -> Move | None:
+    def _next(self, now_ns: int) -> Move | None:
         """Choose: the current one while it is ready, else the first that is."""
-        ready = [tp for tp, move in self.moves.items() if move.retry_at_ns <= now_ns]
-        if current is not None and current.tp in ready and self.moves[current.tp] is current:
-            return current
-        return self.moves[min(ready)] if ready else None
+        move = self._current
+        if move is not None and self._moves.get(move.tp) is move and _is_ready(move, now_ns):
+            return move
+        while self._delayed and self._delayed[0][0] <= now_ns:
+            heappush(self._ready, heappop(self._delayed)[1])
+        while self._ready:
+            move = self._moves.get(heappop(self._ready))
+            if move is not None and _is_ready(move, now_ns):
+                return move
+        return None
 
     def _wait_seconds(self, move: Move | None, now_ns: int) -> float:
         """Return how long to wait before that one has its turn; without one until the first is to be tried again."""
         if move is None:
-            retry_at_ns = min((move.retry_at_ns for move in self.moves.values()), default=None)
-            return math.inf if retry_at_ns is None else (retry_at_ns - now_ns) / 1e9
+            return (self._delayed[0][0] - now_ns) / 1e9 if self._delayed else math.inf
         if move.copy.is_caught_up:
             return 0.0
         move.note_progress(now_ns)
         return min(self._throttle.wait_seconds(now_ns), LONGEST_WAIT_SECONDS)
+
+
+def _is_ready(move: Move, now_ns: int) -> bool:
+    return not move.is_busy and move.retry_at_ns <= now_ns

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
+from weakref import WeakValueDictionary
 
 from broker.background.checkpoints import Checkpoints
 from broker.background.compaction import Cleaner
 from broker.background.copy_steps import CopySteps
+from broker.background.dir_syncs import DirSyncs
 from broker.background.disk_work import DiskWork
 from broker.background.move import Move
 from broker.background.move_workers import MoveWorker, worker_of
@@ -43,6 +45,8 @@ from storage.errors import LogClosed, StorageError, StorageFailure
 from storage.segment.names import FUTURE_DIR_SUFFIX, MAX_NAME_LENGTH, suffixed_dir
 from storage.types import TopicPartition
 
+MAX_SWAPS = 16
+"""So many swaps at once share the syncs of the metadata log and of the directories; more would hold appends longer."""
 SAME_FAILURE_EVERY_NS = 60_000_000_000
 """How often a failure is told of that goes on."""
 
@@ -70,12 +74,25 @@ class Moves:
         self._checkpoints = checkpoints
         self._pools = pools
         self._steps = CopySteps(pools)
-        self._swaps = Swaps(logs, partitions, cleaner, disk_work, checkpoints, pools, self._steps, assign, monotonic_ns)
+        self._dir_syncs = DirSyncs(pools)
+        self._swaps = Swaps(
+            logs,
+            partitions,
+            cleaner,
+            disk_work,
+            checkpoints,
+            self._dir_syncs,
+            self._steps,
+            assign,
+            monotonic_ns,
+        )
+        self._swap_slots = asyncio.Semaphore(MAX_SWAPS)
         self.now_ns = monotonic_ns
         self._config = config  # replaced by reconfigure
         self._image: ClusterImage | None = None  # replaced by publish
         self._tasks = TaskOwner("moves")
-        self._turn = asyncio.Lock()  # one request after the other
+        # One request after the other for each partition.
+        self._turns: WeakValueDictionary[TopicPartition, asyncio.Lock] = WeakValueDictionary()
         self._moves: dict[TopicPartition, Move] = {}
         self.throttle = Throttle(config.max_bytes_per_second)
         self._workers = [MoveWorker(self.throttle, monotonic_ns, self._advance) for _ in range(config.threads)]
@@ -103,7 +120,8 @@ class Moves:
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Follow the metadata, behind the partition manager: give up what has nothing to move any more."""
         self._image = image
-        self.look()
+        if delta.deleted_topics or delta.brokers_changed:
+            self.look()
 
     def look(self) -> None:
         """Give up the moves whose partition or directory has gone."""
@@ -119,7 +137,7 @@ class Moves:
         Raises: FutureNameTooLong, LogDirNotFound, LogDirOffline, LogDirCordoned, PartitionOffline, UnknownPartition,
         NoReplicaHere, StorageFailure.
         """
-        async with self._turn:
+        async with self._turns.setdefault(tp, asyncio.Lock()):
             log_dir = self._destination(tp, path)
             self._partition(tp)
             await self._cancel_unless(tp, log_dir)
@@ -183,12 +201,14 @@ class Moves:
             await self._checkpoints.rewrite()
         create = partial(self._logs.create_future, partition.tp, log_dir, partition.log.config)
         try:
-            return await self._pools.io(log_dir.path, create)
+            future = await self._pools.io(log_dir.path, create)
+            await self._dir_syncs.sync(log_dir)  # what is accepted outlasts a power failure
         except LogClosed as closed:
             raise self._why_gone(partition, log_dir) from closed
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
             raise
+        return future
 
     async def _begin(self, partition: Partition, future: FutureLog) -> None:
         """Begin a move, or go on with one. Raises: PartitionOffline, UnknownPartition when there is nothing to move."""
@@ -254,11 +274,33 @@ class Moves:
     # --- one step after the other ---
 
     async def _advance(self, move: Move) -> None:
-        """Copy some more, or swap; what goes wrong delays the move."""
-        copied_before, durable_before = move.copy.copied_bytes, move.future.log.recovery_point
+        """Copy some more, or begin to swap; what goes wrong delays the move."""
+        piece_bytes = self.throttle.piece_bytes(self._config.chunk_bytes)
         move.is_busy = True
+        if move.copy.is_nearly_caught_up(piece_bytes):
+            await self._swap_slots.acquire()
+            self._tasks.spawn(f"swap {move.tp}", self._in_slot(move, piece_bytes))
+        else:
+            await self._guarded(move, partial(self._steps.run, move, piece_bytes))
+
+    async def _in_slot(self, move: Move, piece_bytes: int) -> None:
         try:
-            await self._step(move)
+            await self._guarded(move, partial(self._swap, move, piece_bytes))
+        finally:
+            self._swap_slots.release()
+
+    async def _swap(self, move: Move, piece_bytes: int) -> None:
+        held_ns = await self._swaps.run(move, piece_bytes)
+        if held_ns is not None:
+            self.completed_count += 1
+            move.say_done(held_ns, self.now_ns())
+
+    async def _guarded(self, move: Move, work: Callable[[], Awaitable[object]]) -> None:
+        """Do some work of a move unless it was stopped, and what follows from that."""
+        copied_before, durable_before = move.copy.copied_bytes, move.future.log.recovery_point
+        try:
+            if not move.is_stopped:
+                await work()
             move.failure = ""
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
@@ -280,18 +322,6 @@ class Moves:
         if move.is_done or move.is_stopped:
             self._end(move, "the partition or a directory is gone")
 
-    async def _step(self, move: Move) -> None:
-        if move.is_stopped:
-            return
-        piece_bytes = self.throttle.piece_bytes(self._config.chunk_bytes)
-        if not move.copy.is_nearly_caught_up(piece_bytes):
-            await self._steps.run(move, piece_bytes)
-            return
-        held_ns = await self._swaps.run(move, piece_bytes)
-        if held_ns is not None:
-            self.completed_count += 1
-            move.say_done(held_ns, self.now_ns())
-
     def _delay(self, move: Move, failure: Exception) -> None:
         """Leave a move alone for a while, and say why unless that was said already."""
         now_ns = self.now_ns()
@@ -301,3 +331,5 @@ class Moves:
             move.failure_said_ns = now_ns
             logger.warning("a move is held up topic=%s partition=%d reason=%s", *move.tp, text)
         move.failure = text or type(failure).__name__
+        if self._moves.get(move.tp) is move:
+            self._worker_of(move).delay(move)

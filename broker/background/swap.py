@@ -1,13 +1,14 @@
 """Swap: the copy of a log takes its place. The order, and what each step guards (ADR 9):
 
-1. the copy is flushed while appends still go on, so that little is left for the time that they are held;
+1. the copy is flushed while appends still go on, again while much has come meanwhile, so that little is left for the
+   time that they are held;
 2. appends are held, those that wait for the disk are let go, the rest is copied and flushed: the copy is whole and
    stays so, whichever of both logs survives what follows;
 3. the metadata name the directory of the copy: a start that finds the copy alone knows by that that it is the log;
 4. nothing that was planned of the log runs any more: renames would pull files from under it;
 5. the log's directory becomes `-delete`, durably: two logs under one name would be refused at the next start;
 6. the copy gets the partition's name and is served, appends go on;
-7. the new name is made durable, and both directories' checkpoint files are written.
+7. within a second the new name is made durable, and both directories' checkpoint files are written.
 
 A crash before 5 leaves both, and the move goes on; after that the copy alone, which is promoted. Where the directory of
 the copy fails, step 5 and step 3 are taken back. Where that of the log fails the partition goes offline with it, and
@@ -21,11 +22,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from broker.background.checkpoints import Checkpoints
 from broker.background.compaction import Cleaner
 from broker.background.copy_steps import CopySteps
+from broker.background.dir_syncs import DirSyncs
 from broker.background.disk_work import DiskWork
 from broker.background.move import Move
 from broker.partition.manager import PartitionManager
-from broker.runtime.pools import Pools
-from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.dirs.moving import Retired
 from storage.errors import LogClosed, StorageFailure
@@ -33,6 +33,10 @@ from storage.types import TopicPartition
 
 Assign = Callable[[Mapping[TopicPartition, bytes]], Awaitable[None]]
 """Lets the metadata name the directories, by id, of partitions; returns once that is durable."""
+
+MAX_FLUSHES_AHEAD = 3
+LITTLE_BYTES = 128 * 1024
+"""So much is copied and synced about as fast as nothing."""
 
 
 class Swaps:
@@ -45,7 +49,7 @@ class Swaps:
         cleaner: Cleaner,
         disk_work: DiskWork,
         checkpoints: Checkpoints,
-        pools: Pools,
+        dir_syncs: DirSyncs,
         steps: CopySteps,
         assign: Assign,
         monotonic_ns: Callable[[], int],
@@ -55,7 +59,7 @@ class Swaps:
         self._cleaner = cleaner
         self._disk_work = disk_work
         self._checkpoints = checkpoints
-        self._pools = pools
+        self._dir_syncs = dir_syncs
         self._steps = steps
         self._assign = assign
         self._monotonic_ns = monotonic_ns
@@ -66,12 +70,15 @@ class Swaps:
         None when somebody has stopped the move before the metadata were told. Raises: storage.errors, partition and
         metadata errors; the log is served as before then, unless its own directory has failed.
         """
-        await self._steps.run(move, chunk_bytes, is_flushed=True)
+        await self._flush_ahead(move, chunk_bytes)
+        noted_start = await self._note_log_start(move)
         partition = move.partition
         held_since_ns = self._monotonic_ns()
         partition.hold()
         try:
-            if not await self._complete(move, chunk_bytes):
+            await self._complete(move, chunk_bytes)
+            await self._note_log_start(move, noted_start)
+            if move.is_stopped:
                 return None
             move.is_swapping = True
             try:
@@ -82,21 +89,35 @@ class Swaps:
             partition.release()
         held_ns = self._monotonic_ns() - held_since_ns
         self._logs.deleted_logs.note_renamed(move.destination)
-        await self._checkpoints.purge()
-        await self._checkpoints.rewrite()
-        await self._cleaner.write_checkpoints()
+        self._checkpoints.note_moved()
+        if self._logs.cleaner_checkpoint(move.tp) is not None:
+            await self._cleaner.write_checkpoints()
         return held_ns
 
-    async def _complete(self, move: Move, chunk_bytes: int) -> bool:
-        """Copy what is left, durably, while nobody appends; tell whether the swap may go on."""
+    async def _flush_ahead(self, move: Move, chunk_bytes: int) -> None:
+        """Copy and flush until little is left, a few times at most: what comes meanwhile is less each time."""
+        for _ in range(MAX_FLUSHES_AHEAD):
+            await self._steps.run(move, chunk_bytes, is_flushed=True)
+            if move.is_stopped or move.left_bytes <= LITTLE_BYTES:
+                return
+
+    async def _complete(self, move: Move, chunk_bytes: int) -> None:
+        """Copy what is left, durably, while nobody appends."""
         await move.partition.durable(move.log.log_end_offset)
-        while not move.is_stopped:
+        while not move.is_stopped and not move.copy.is_complete:
             await self._steps.run(move, chunk_bytes, is_flushed=True)
             if move.copy.is_caught_up:
                 break
-        if not move.is_stopped and move.future.log.log_start_to_checkpoint is not None:
-            await self._checkpoints.save_log_starts()  # nothing else tells a start that finds the copy alone
-        return not move.is_stopped
+
+    async def _note_log_start(self, move: Move, noted: int | None = None) -> int | None:
+        """Make a log start durable that the names of the copy's segments do not tell, unless it is noted already.
+
+        Nothing else tells it to a start that finds the copy alone.
+        """
+        log_start = move.future.log.log_start_to_checkpoint
+        if log_start not in (None, noted) and not move.is_stopped:
+            await self._checkpoints.save_log_starts()
+        return log_start
 
     async def _replace(self, move: Move) -> None:
         await self._assign({move.tp: move.destination.directory_id})
@@ -113,7 +134,7 @@ class Swaps:
 
     async def _promote(self, move: Move, retired: Retired) -> None:
         try:
-            await self._sync(move.source, retired)
+            await self._dir_syncs.sync(move.source)
             self._ensure_possible(move)
             log = self._logs.promote(move.tp, retired)
         except (StorageFailure, LogClosed) as failure:
@@ -121,15 +142,12 @@ class Swaps:
                 self._partitions.fail_dir_of(failure)
             if not move.log.is_closed:
                 self._logs.restore(move.tp, retired)
-                await self._sync(move.source, retired)
+                await self._dir_syncs.sync(move.source)
             raise
         if move.was_begun and log.config.is_compact:
             # The log may have been cleaned while the copy was away: what was copied before would pass for clean.
             self._logs.set_cleaner_checkpoint(move.tp, log.log_start_offset)
         move.partition.serve(log)
-
-    async def _sync(self, log_dir: LogDir, retired: Retired) -> None:
-        await self._pools.io(log_dir.path, retired.sync)
 
     def _ensure_possible(self, move: Move) -> None:
         """Make sure that both logs are still there. Raises: LogClosed."""

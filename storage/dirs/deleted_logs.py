@@ -63,10 +63,7 @@ class DeletedLogs:
         while self._renamed_in:
             log_dir = self._renamed_in.pop()
             if log_dir.is_online:
-                try:
-                    self._fs.sync_dir(log_dir.path)
-                except OSError as error:
-                    raise as_failure("sync", error, log_dir.path) from error
+                log_dir.sync()
 
     def __len__(self) -> int:
         """Return how many wait."""

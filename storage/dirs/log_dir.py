@@ -123,6 +123,15 @@ class LogDir:
         except OSError as error:
             raise StorageFailure(f"cannot look at the file system of {self.path}: {error}", self.path) from error
 
+    def sync(self) -> None:
+        """Make the names of the folders in it durable. Raises: StorageFailure. Blocking: disk; any thread."""
+        if self.failure is not None:  # a second sync could pretend that the first one had gone well
+            raise StorageFailure(f"log directory {self.path} is offline", self.path)
+        try:
+            self._fs.sync_dir(self.path)
+        except OSError as error:
+            raise StorageFailure(f"cannot sync {self.path}: {error}", self.path) from error
+
     def settle_identity(self, cluster_id: str, node_id: int, rng: Rng) -> None:
         """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
         found = self.properties
@@ -183,9 +192,8 @@ class LogDir:
         self._written[name] = wanted
 
     def may_vouch_for(self, tp: TopicPartition) -> bool:
-        """Tell whether the file on the disk may say how far a partition is durable, be it of a log that is gone."""
-        written = self._written.get(RECOVERY_POINT_CHECKPOINT)
-        return written is None or tp in written
+        """Tell whether a file on the disk may say something of a partition, be it of a log that is gone."""
+        return RECOVERY_POINT_CHECKPOINT not in self._written or any(tp in rows for rows in self._written.values())
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk.

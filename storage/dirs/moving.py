@@ -3,7 +3,7 @@
 The order of a swap, all of it while nobody appends, the copy being whole and flushed:
 
 1. `retire`: the directory of the current log becomes `-delete`; the log goes on serving reads;
-2. `Retired.sync`: that name is durable;
+2. `LogDir.sync`: that name is durable;
 3. `promote`: the directory of the copy gets the partition's name, the copy is the current log.
 
 So a crash leaves both logs, or the copy alone under one of two names, and never two logs under the partition's name.
@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os.path
 from functools import partial
+from typing import NamedTuple
 
 from config.views import LogConfig
 from storage.dirs.futures import FutureLog
 from storage.dirs.inventory import Inventory
-from storage.dirs.loading import as_failure
 from storage.dirs.log_dir import LogDir
 from storage.dirs.opening import Opening
 from storage.dirs.renames import Renames
@@ -30,22 +30,11 @@ from storage.segment.names import DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, partitio
 from storage.types import TopicPartition
 
 
-class Retired:
+class Retired(NamedTuple):
     """A current log whose directory is called `-delete` already, while it still serves reads."""
 
-    __slots__ = ("_fs", "log", "log_dir")
-
-    def __init__(self, fs: FileSystem, log: PartitionLog, log_dir: LogDir) -> None:
-        self._fs = fs
-        self.log = log
-        self.log_dir = log_dir
-
-    def sync(self) -> None:
-        """Make the name that the log has now durable. Raises: StorageFailure. Blocking: disk; any thread."""
-        try:
-            self._fs.sync_dir(self.log_dir.path)
-        except OSError as error:
-            raise as_failure("sync", error, self.log_dir.path) from error
+    log: PartitionLog
+    log_dir: LogDir
 
 
 class Moving:
@@ -62,8 +51,9 @@ class Moving:
         self._unsynced_drops: dict[TopicPartition, LogDir] = {}
 
     def create_future(self, tp: TopicPartition, log_dir: LogDir, config: LogConfig) -> FutureLog:
-        """Begin a copy of the current log in another directory, at the log start of that one; its name is durable.
+        """Begin a copy of the current log in another directory, at the log start of that one.
 
+        Its name is durable after the next `sync` of the directory, or when the copy is first flushed.
         If the partition or one of the directories goes meanwhile it is the caller's to drop what this returns.
         Raises: LogClosed when it has gone before, be it that another one lies in this directory by now;
         StorageFailure; and then there is no future log; putting a directory offline is the caller's, on the
@@ -78,11 +68,6 @@ class Moving:
         log_dir.ensure_present()
         log = self._opening.create_future(path, config, current)
         future = FutureLog(self._fs, log, log_dir)
-        try:
-            self._fs.sync_dir(log_dir.path)
-        except OSError as error:
-            log.fail()
-            raise as_failure("sync", error, log_dir.path) from error
         self._inventory.futures[tp] = future
         if not log_dir.is_online and self._inventory.futures.pop(tp, None) is not None:  # failed before it was listed
             log.fail()
@@ -96,10 +81,7 @@ class Moving:
         if dropped_in is None:
             return
         if dropped_in.is_online:
-            try:
-                self._fs.sync_dir(dropped_in.path)
-            except OSError as error:
-                raise as_failure("sync", error, dropped_in.path) from error
+            dropped_in.sync()
         self._unsynced_drops.pop(tp, None)
 
     def drop_future(self, tp: TopicPartition, *, delay_ms: int) -> None:
@@ -119,7 +101,7 @@ class Moving:
         """Take the partition's name from its current log. Raises: StorageFailure. Blocking: one rename."""
         log, log_dir = self._inventory.logs[tp], self._inventory.dir_of[tp]
         self._renames.rename(log, log_dir, self._renames.new_name(tp, DELETE_DIR_SUFFIX))
-        return Retired(self._fs, log, log_dir)
+        return Retired(log, log_dir)
 
     def restore(self, tp: TopicPartition, retired: Retired) -> None:
         """Give the name back where the directory of the copy has failed. Raises: StorageFailure. Blocking: rename."""

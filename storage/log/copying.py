@@ -215,6 +215,17 @@ class LogCopy:
             and self._state.offsets.log_end_offset == end_offset == written_end(self._log)
         )
 
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether the copy is caught up, durable, and begins where the log does: it could be the log."""
+        state = self._state
+        return (
+            self.is_caught_up
+            and state.offsets.recovery_point == state.offsets.log_end_offset
+            and not state.has_new_names
+            and state.offsets.log_start_offset == self._log.offsets.log_start_offset
+        )
+
     def is_nearly_caught_up(self, max_bytes: int) -> bool:
         """Tell whether so little is left that appends may be held while it is copied."""
         return self.is_caught_up or (self._is_aligned and self._cut_to is None and self.left_bytes <= max_bytes)

@@ -96,12 +96,12 @@ class Broker:
         self.begin(place)
         self.named = place
         retired = self.manager.retire(TP)
-        retired.sync()
+        retired.log_dir.sync()
         try:
             self.manager.promote(TP, retired)
         except StorageFailure:
             self.manager.restore(TP, retired)
-            retired.sync()
+            retired.log_dir.sync()
             self.named = self.place
             return
         self.fs.sync_dir(str(self.root / place))

@@ -82,6 +82,7 @@ async def story(run: MovingBroker) -> None:
     put(run, 0)
     for number in range(16):
         put(run, number)
+        await run.turns(6)  # a segment is flushed once it is rolled: else a power failure might leave a hole before it
     await run.visible()
     await run.moves.alter(TP, path(run, "c"))
     await put_for(run, 8)

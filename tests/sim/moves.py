@@ -42,5 +42,5 @@ def _step(copy: LogCopy, future: FutureLog, step: CopyStep) -> None:
 def swap(manager: LogManager, tp: TopicPartition) -> None:
     """Let the copy take the place of the current log."""
     retired = manager.retire(tp)
-    retired.sync()
+    retired.log_dir.sync()
     manager.promote(tp, retired)

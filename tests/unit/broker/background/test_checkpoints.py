@@ -71,11 +71,11 @@ async def test_the_recovery_point_is_written_soon_after_a_roll(rig: Rig) -> None
     path = Path(partition.log.path).parent / "recovery-point-offset-checkpoint"
     assert rig.hosted.disk is not None
     partition.append(batch())
-    await rig.checkpoints.after_rolls()
+    await rig.checkpoints.catch_up()
     assert not path.exists()
     partition.append(batch())
     await rig.hosted.disk.flushes.close()
-    await rig.checkpoints.after_rolls()
+    await rig.checkpoints.catch_up()
     assert path.read_text().splitlines() == ["0", "1", "t 0 1"]
 
 

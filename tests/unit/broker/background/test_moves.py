@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -22,6 +23,8 @@ from broker.partition.errors import (
     UnknownPartition,
 )
 from config.views import LogConfig
+from storage.env.posix import PosixFileSystem
+from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.harness.moving import CONFIG, MoveBed, content
 
@@ -78,6 +81,7 @@ async def test_checkpoints_of_both_directories_follow(bed: MoveBed, paths: list[
     await bed.moves.start()
     await bed.moves.alter(partition.tp, str(paths[1]))
     await bed.until(lambda: not bed.moves.running())
+    await bed.checkpoints.catch_up()
     for name in ("recovery-point-offset", "replication-offset", "log-start-offset", "cleaner-offset"):
         assert "t 0" not in (paths[0] / f"{name}-checkpoint").read_text(), name
     expected = {"recovery-point-offset": 20, "replication-offset": 20, "cleaner-offset": 3}
@@ -260,7 +264,7 @@ async def test_how_far_a_copy_is_durable_is_noted_soon(
         await bed.until(lambda: bed.pools.waiting)
         bed.pools.let_through()
         await bed.turns()
-    await bed.checkpoints.after_rolls()
+    await bed.checkpoints.catch_up()
     durable = bed.logs.futures[partition.tp].log.recovery_point
     assert durable > 0
     assert f"t 0 {durable}\n" in (paths[1] / "recovery-point-offset-checkpoint").read_text()
@@ -305,10 +309,11 @@ async def test_a_move_back_while_the_end_of_the_last_one_is_written_waits_for_it
     bed: MoveBed, paths: list[Path]
 ) -> None:
     partition = bed.create("t", paths[0])
+    bed.logs.set_cleaner_checkpoint(partition.tp, 1)
     await bed.moves.start()
     await bed.moves.alter(partition.tp, str(paths[1]))
     await bed.until(lambda: bed.logs.dir_of(partition.tp) is bed.logs.dirs[1])
-    assert bed.moves.running(), "its checkpoints are still to be written"
+    assert bed.moves.running(), "how far it is clean is still to be written"
     await bed.moves.alter(partition.tp, str(paths[0]))
     await bed.until(lambda: not bed.moves.running())
     assert bed.dir_of(partition) == "a"
@@ -323,14 +328,33 @@ async def test_a_cancellation_before_that_leaves_everything_as_it_was(bed: MoveB
     while not partition.is_on_hold:
         await bed.until(lambda: bed.pools.waiting or partition.is_on_hold)
         if not partition.is_on_hold:
+            bed.append(partition)  # so that there is something left to be copied
             bed.pools.let_through()
+    end = partition.log.log_end_offset
     request = asyncio.ensure_future(bed.moves.alter(partition.tp, str(paths[0])))
     await bed.turns()
     bed.pools.held = lambda pool: False
     bed.pools.let_through(len(bed.pools.waiting))
     await request
     assert bed.assigned == [] and partition.has_room and not bed.logs.futures
-    assert bed.append(partition) == 10
+    assert bed.append(partition) == end
+
+
+async def test_a_copy_whose_name_cannot_be_made_durable_is_refused(
+    bed: MoveBed, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = bed.create("t", paths[0])
+    await bed.checkpoints.rewrite()
+
+    def sync_dir(path: str) -> None:
+        if path == str(paths[1]):
+            raise OSError(errno.EIO, "as if the disk were broken", path)
+
+    monkeypatch.setattr(PosixFileSystem, "sync_dir", staticmethod(sync_dir))
+    with pytest.raises(StorageFailure):
+        await bed.moves.alter(partition.tp, str(paths[1]))
+    assert (bed.logs.futures, bed.hosted.lost_dirs) == ({}, [str(paths[1])])
+    assert not bed.moves.running() and paused(bed, "t") == 0
 
 
 async def test_each_refusal_has_its_reason_and_keeps_an_earlier_preference(bed: MoveBed, paths: list[Path]) -> None:

@@ -213,14 +213,6 @@ def test_a_deletion_that_fails_in_one_directory_is_carried_out_in_the_other(mana
     assert names(tmp_path / "b")[0].endswith("-delete")
 
 
-def test_a_copy_that_cannot_be_made_durable_is_none(manager, tmp_path, fs):
-    fs.fails = lambda call, path: call == "sync_dir" and path == str(tmp_path / "b")
-    with pytest.raises(StorageFailure) as caught:
-        begin(manager, TP, str(tmp_path / "b"))
-    assert manager.dir_at(caught.value.path) is manager.dirs[1]
-    assert manager.futures == {}
-
-
 def test_a_directory_that_has_vanished_is_not_made_anew_for_a_copy(manager, tmp_path):
     (tmp_path / "b").rename(tmp_path / "c")
     with pytest.raises(StorageFailure, match="was removed"):
