@@ -26,6 +26,7 @@ import pytest
 from protocol.records.control import build_marker
 from tests.harness.hosted import NOW_MS
 from tests.sim.crash_fs import Crashed, CrashFS
+from tests.sim.log_model import Stored
 from tests.sim.moving_broker import CONFIG, DIRECTORIES, METADATA, PRODUCER_ID, TP, MovingBroker, Promises
 
 CHECKPOINTS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
@@ -82,7 +83,6 @@ async def story(run: MovingBroker) -> None:
     put(run, 0)
     for number in range(16):
         put(run, number)
-        await run.turns(6)  # a segment is flushed once it is rolled: else a power failure might leave a hole before it
     await run.visible()
     await run.moves.alter(TP, path(run, "c"))
     await put_for(run, 8)
@@ -136,12 +136,26 @@ def check(run: MovingBroker) -> None:
     assert log.log_end_offset == promises.end
 
 
+def without_a_hole(promises: Promises, found: list[Stored], path: str) -> list[Stored]:
+    """Leave out what is missing before a segment that was begun: what no flush has covered may go, in whole batches."""
+    there = {batch.base for batch in found}
+    missing = [batch for batch in promises.stored if found and found[0].base < batch.base < found[-1].base]
+    missing = [batch for batch in missing if batch.base not in there]
+    for batch in missing:
+        assert batch.base >= promises.durable_end, "what was flushed is missing"
+        following = min(base for base in there if base > batch.base)
+        assert os.path.exists(os.path.join(path, f"{following:020}.log")), "it is missing within a segment"
+    return [batch for batch in promises.stored if batch not in missing]
+
+
 def take_what_survived(run: MovingBroker, *, is_kill: bool) -> None:
     """Compare what a start has found with what was promised, and go on from that."""
     promises = run.promises
     found = run.stored()
     start, end = run.partition.log.log_start_offset, run.partition.log.log_end_offset
     assert promises.answered_start <= start <= promises.wanted_start
+    if not is_kill:
+        promises.stored = without_a_hole(promises, found, run.partition.log.path)
     expected = [batch for batch in promises.stored if batch.last >= start]
     common = min(len(found), len(expected))
     assert [batch.data for batch in found[:common]] == [batch.data for batch in expected[:common]]

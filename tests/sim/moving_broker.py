@@ -125,11 +125,12 @@ class MovingBroker(MoveBed):
             self._take(result.base_offset)
 
     def _next_sequence(self, producer_id: int) -> int:
-        return sum(
-            len(batch.records)
+        sent = [
+            batch.header.base_sequence + len(batch.records)
             for batch in self.promises.stored
             if batch.header.producer_id == producer_id and not batch.header.is_control
-        )
+        ]
+        return sent[-1] if sent else 0
 
     def _take(self, base_offset: int) -> None:
         log = self.partition.log
