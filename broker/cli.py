@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         usual = gc.get_threshold()
         gc.set_threshold(*GARBAGE_OF_IMPORTS)
-        from broker.server import run
+        from broker.serve import run
 
         gc.disable()  # what a start makes stays: nothing is looked for until the broker is ready
         gc.set_threshold(*usual)

@@ -20,6 +20,7 @@ from broker.metrics.collectors import HistogramSource, Sample, Source, single
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.telemetry.store import ClientMetricsStore
 from storage.dirs.loading import DirLoading
 from storage.dirs.manager import LogManager
 from storage.env.fs import Space
@@ -42,6 +43,7 @@ class Watched(NamedTuple):
     moves: Moves
     logs: LogManager
     dir_watch: DirWatch
+    client_metrics: ClientMetricsStore
 
 
 _STATES = {"running": 3, "log recovery": 2}
@@ -73,6 +75,7 @@ def broker_sources(
     yield Source(catalog.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
     yield Source(catalog.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
     yield from _disk_sources(watched.disk_work)
+    yield from _client_sources(watched.client_metrics)
     recovery = watched.recovery
     yield single(catalog.RECOVERY_SECONDS, lambda: recovery.seconds)
     yield Source(catalog.LOGS_TO_LOAD, lambda: _per_dir(recovery, lambda one: one.logs_left))
@@ -202,6 +205,13 @@ def _disk_sources(work: DiskWork) -> Iterator[Source | HistogramSource]:
     yield single(catalog.WRITEBACK_WAIT_SECONDS, lambda: writeback.wait_seconds)
     yield single(catalog.PAGE_CACHE_BYTES, lambda: page_cache.size_bytes)
     yield single(catalog.PAGE_CACHE_DROPPED, lambda: page_cache.dropped_bytes)
+
+
+def _client_sources(store: ClientMetricsStore) -> Iterator[Source]:
+    yield Source(catalog.CLIENT_METRIC, lambda: ((sample[:4], sample.value) for sample in store.samples()))
+    yield single(catalog.CLIENT_METRICS_CLIENTS, lambda: len(store))
+    yield single(catalog.CLIENT_METRICS_PUSHES, lambda: store.push_count)
+    yield single(catalog.CLIENT_METRICS_DROPPED, lambda: store.dropped_count)
 
 
 def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
-import uvloop
-
 from broker.api.dispatch import Dispatcher
 from broker.api.families import Rooms, families, fetch_family
 from broker.api.fetch import FetchApi
@@ -55,9 +53,10 @@ from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
 from broker.runtime.memory import page_cache_bytes
-from broker.runtime.pools import Pools, share_interpreter
+from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
+from broker.telemetry.store import ClientMetricsStore
 from broker.version import VERSION
 from config.build import broker_config, cleaner_config, log_manager_config, move_config, network_config
 from config.resolve import Resolver
@@ -98,6 +97,7 @@ class Broker:
         self._rng = SystemRng()
         self._started_ns = self._clock.monotonic_ns()
         self._stats = BrokerStats()
+        self._client_metrics = ClientMetricsStore()
         self._storage_stats = StorageStats()
         self._pools = Pools()
         self._scheduler = Scheduler()
@@ -431,6 +431,9 @@ class Broker:
             self._logs,
             self._coordinators.verifier,
             self._coordinators.markers,
+            self._clock,
+            self._rng,
+            self._client_metrics,
             self._image,
         )
         self._fetch = fetch_family(rooms)
@@ -477,20 +480,8 @@ class Broker:
                 self._moves,
                 self._logs,
                 self._dir_watch,
+                self._client_metrics,
             ),
             lambda: self._coordinators,
             lambda: self._retention.last_run_seconds,
         )
-
-
-def run(resolver: Resolver) -> int:
-    """Run a broker until it is asked to stop; the exit status."""
-    share_interpreter()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
-
-    async def main() -> int:
-        return await Broker(resolver).run()
-
-    status = uvloop.run(main())
-    logging.shutdown()
-    return status

@@ -79,6 +79,8 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
         metadata_log_max_snapshot_interval_ms=get("metadata.log.max.snapshot.interval.ms"),
         metadata_delete_delay_ms=get("internal.metadata.delete.delay.millis"),
         unstable_api_versions_enable=get("unstable.api.versions.enable"),
+        authorizer_class_name=get("authorizer.class.name"),
+        telemetry_max_bytes=get("telemetry.max.bytes"),
         http_listener=_http_listener(get("odradek.http.listener")),
         shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),
     )

@@ -20,7 +20,7 @@ from config.build import (
     verification_config,
 )
 from config.key import HIDDEN, ConfigKey
-from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
+from config.keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import ConfigSource, Resolver
 from config.sources import SourcedValue
 from config.views import log_config
@@ -111,6 +111,7 @@ def keys_in_use() -> set[tuple[str, str]]:
     cordoned_log_dirs(recorder)
     # Read on other paths than a view: at load, and where one name stands in for another.
     recorder.read |= {("broker", name) for name in ("broker.id", "log.dirs", "process.roles")}
+    recorder.read |= {(row.scope, name) for name, row in CLIENT_METRICS_KEYS.items()}
     dormant = {(scope, name) for scope, names in WITHOUT_EFFECT_YET.items() for name in names}
     for rows, names in ((TOPIC_KEYS, WITHOUT_EFFECT_YET["topic"]), (BROKER_KEYS, WITHOUT_EFFECT_YET["broker"])):
         dormant.update(("broker", synonym.name) for name in names for synonym in rows[name].synonyms)
@@ -129,6 +130,7 @@ def render_reference() -> str:
             *_section("Odradek's own keys", own, used),
             *_section("Topic keys", TOPIC_KEYS.values(), used),
             *_section("Group keys", GROUP_KEYS.values(), used),
+            *_section("Keys of client metrics subscriptions", CLIENT_METRICS_KEYS.values(), used),
         ]
     )
 

@@ -1,4 +1,5 @@
-"""What DescribeConfigs says about each key of a topic, a group, this broker, or the cluster-wide defaults.
+"""What DescribeConfigs says about each key of a topic, a group, a client metrics subscription, this broker, or the
+cluster-wide defaults.
 
 Source: ConfigHelper.
 """
@@ -9,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from config.key import ConfigKey
-from config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
+from config.keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import ChainLink, ConfigSource, Effective, Resolver
 
 _TYPE_UNKNOWN = 0
@@ -38,8 +39,23 @@ def describe_topic(
 def describe_group(
     resolver: Resolver, overrides: Mapping[str, str], names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Describe a group's keys; a group that has no overrides, or does not exist, shows what it would inherit."""
-    return _describe_overridable(resolver, GROUP_KEYS, overrides, ConfigSource.GROUP, names)
+    """Describe a group's keys; a group that has no overrides, or does not exist, shows what it would inherit.
+
+    As in Kafka what is inherited counts as the group's own default, whatever the broker has it from.
+    """
+    entries = _describe_overridable(resolver, GROUP_KEYS, overrides, ConfigSource.GROUP, names)
+    return [
+        entry._replace(source=source, synonyms=(ChainLink(entry.name, entry.value, source),))
+        for entry in entries
+        for source in (entry.source if entry.source is ConfigSource.GROUP else ConfigSource.DEFAULT,)
+    ]
+
+
+def describe_client_metrics(
+    resolver: Resolver, overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """Describe a subscription's keys; one that does not exist shows the defaults."""
+    return _describe_overridable(resolver, CLIENT_METRICS_KEYS, overrides, ConfigSource.CLIENT_METRICS, names)
 
 
 def describe_broker(resolver: Resolver, names: Collection[str] | None = None) -> list[ConfigEntry]:

@@ -30,7 +30,7 @@ class ConfigType(IntEnum):
 
 
 Importance = Literal["high", "medium", "low"]
-Scope = Literal["broker", "topic", "group"]
+Scope = Literal["broker", "topic", "group", "client-metrics"]
 Update = Literal["read-only", "per-broker", "cluster-wide"]
 
 HIDDEN = "[hidden]"

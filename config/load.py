@@ -70,7 +70,9 @@ def check(given: Layer) -> Loaded:
     except InvalidConfig as error:
         raise InvalidConfig(_one_line(error.message)) from error
     if resolver.get("authorizer.class.name"):
-        warnings.append("authorizer.class.name has no effect in this version: every client may do everything")
+        warnings.append(
+            "authorizer.class.name only lets ACLs be kept and listed in this version: every client may do everything"
+        )
     if resolver.get("remote.log.storage.system.enable"):
         warnings.append("remote.log.storage.system.enable has no effect in this version: all data stays on local disks")
     return Loaded(resolver, tuple(warnings))

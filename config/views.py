@@ -219,6 +219,8 @@ class BrokerConfig(NamedTuple):
     metadata_log_max_snapshot_interval_ms: int = 3_600_000
     metadata_delete_delay_ms: int = 60_000
     unstable_api_versions_enable: bool = False
+    authorizer_class_name: str = ""
+    telemetry_max_bytes: int = 1_048_576
     http_listener: tuple[str, int] | None = ("127.0.0.1", 9404)
     shutdown_timeout_ms: int = 20_000
 

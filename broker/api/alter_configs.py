@@ -3,9 +3,8 @@
 - AlterConfigs v2 and IncrementalAlterConfigs v1 are flexible; nothing else changed.
 - AlterConfigs replaces all values of a resource; what it does not name is inherited again.
 - A change is on disk, visible in DescribeConfigs and in force when its answer is sent.
-- Differences from the reference: groups and client metrics are refused, since nothing here reads their configs yet;
-  broker loggers have no names, so every one is unknown; an operation that does not exist is an invalid request
-  everywhere, while the reference fails on topics.
+- Differences from the reference: broker loggers have no names, so every one is unknown; an operation that does not
+  exist is an invalid request everywhere, while the reference fails on topics.
 
 Source: ConfigAdminManager, RuntimeLoggerManager.
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.api.configs import BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
+from broker.api.configs import BROKER_LOGGER_RESOURCE
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.metadata.controller.configs import AlterResult, ConfigChange, ResourceChange
@@ -26,11 +25,6 @@ from protocol.errors import ErrorCode
 from protocol.messages import alter_configs, incremental_alter_configs
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-
-_NOT_STORED = {
-    GROUP_RESOURCE: "Configs of groups are not supported yet.",
-    CLIENT_METRICS_RESOURCE: "Client metrics subscriptions are not supported yet.",
-}
 
 
 class AlterConfigsApi:
@@ -106,8 +100,6 @@ class AlterConfigsApi:
     def _refusal(self, entry: ResourceChange) -> MetadataError | None:
         """Return why a resource never reaches the controller, None when it does."""
         kind, name = entry.resource
-        if kind in _NOT_STORED:
-            return InvalidRequest(_NOT_STORED[kind])
         if kind == BROKER_LOGGER_RESOURCE and not entry.replaces_all:
             return self._logger_refusal(name, entry.changes)
         return None

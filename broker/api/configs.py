@@ -1,8 +1,10 @@
-"""DescribeConfigs (key 32). Served: 1 to 4.
+"""DescribeConfigs (key 32, 1 to 4) and ListConfigResources (74, 0 to 1).
 
-- v1 config source and synonyms; v3 type and documentation; v4 flexible.
-- Topics and this broker; the empty broker name shows the cluster-wide dynamic defaults. Groups and client metrics have
-  no overrides yet and show what they would inherit, or nothing.
+- DescribeConfigs: v1 config source and synonyms; v3 type and documentation; v4 flexible.
+- Topics and this broker; the empty broker name shows the cluster-wide dynamic defaults. Groups and client metrics
+  subscriptions need not exist: they show what they would inherit.
+- ListConfigResources: v0 client metrics subscriptions alone; v1 kinds to choose from, none chosen means all. Groups and
+  subscriptions are listed while they have configs of their own.
 - Difference from the reference: broker loggers are described as an empty list, because log levels are not config here.
 
 Source: ConfigHelper.
@@ -16,17 +18,25 @@ from collections.abc import Callable, Collection, Iterable
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.metadata.errors import InvalidRequest, MetadataError, UnknownTopicOrPartition
-from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from broker.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+)
 from broker.metadata.names import check_topic_name
 from config.dynamic import (
     ConfigEntry,
     describe_broker,
     describe_broker_defaults,
+    describe_client_metrics,
     describe_group,
     describe_topic,
 )
 from config.resolve import Resolver
 from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -35,14 +45,20 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 BROKER_LOGGER_RESOURCE = 8
-CLIENT_METRICS_RESOURCE = 16
-GROUP_RESOURCE = 32
+
+RESOURCE_KINDS = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
+FIRST_LIST_OF_KINDS = 1
 
 
 class ConfigsApi:
-    """Describes configuration."""
+    """Describes configuration, and tells what has one."""
 
     def __init__(
         self, image: Callable[[], ClusterImage], resolver: Callable[[ClusterImage], Resolver], node_id: int
@@ -53,7 +69,10 @@ class ConfigsApi:
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
-        return (Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, self.describe_configs),)
+        return (
+            Route(ApiKey.DESCRIBE_CONFIGS, 1, 4, self.describe_configs),
+            Route(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, self.list_config_resources),
+        )
 
     async def describe_configs(
         self, request: DescribeConfigsRequest, context: RequestContext
@@ -65,6 +84,30 @@ class ConfigsApi:
                 await asyncio.sleep(0)
             results.append(self._describe(resource, request, context))
         return DescribeConfigsResponse(results=results)
+
+    async def list_config_resources(
+        self, request: ListConfigResourcesRequest, context: RequestContext
+    ) -> ListConfigResourcesResponse:
+        """List the resources that have configs, of the kinds asked for."""
+        if context.api_version < FIRST_LIST_OF_KINDS:
+            kinds: Collection[int] = (CLIENT_METRICS_RESOURCE,)
+        else:
+            kinds = dict.fromkeys(request.resource_types) or RESOURCE_KINDS
+        if not set(kinds) <= set(RESOURCE_KINDS):
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return ListConfigResourcesResponse(
+            config_resources=[
+                ConfigResource(resource_name=name, resource_type=kind) for kind in kinds for name in self._names(kind)
+            ]
+        )
+
+    def _names(self, kind: int) -> Iterable[str]:
+        image = self._image()
+        if kind == TOPIC_RESOURCE:
+            return image.topics_by_name
+        if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
+            return [str(broker.broker_id) for broker in image.active_brokers()]
+        return [name for resource_type, name in image.configs if resource_type == kind]
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
@@ -102,11 +145,15 @@ class ConfigsApi:
                 raise InvalidRequest("Broker id must not be empty")
             self._ensure_own_id(name, "expected {} but received {}")
             return []
-        if resource_type in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
+        overrides = image.configs.get((resource_type, name), {})
+        if resource_type == GROUP_RESOURCE:
             if not name:
-                kind = "Group name" if resource_type == GROUP_RESOURCE else "Client metrics subscription name"
-                raise InvalidRequest(f"{kind} must not be empty")
-            return describe_group(resolver, {}, keys) if resource_type == GROUP_RESOURCE else []
+                raise InvalidRequest("Group name must not be empty")
+            return describe_group(resolver, overrides, keys)
+        if resource_type == CLIENT_METRICS_RESOURCE:
+            if not name:
+                raise InvalidRequest("Client metrics subscription name must not be empty")
+            return describe_client_metrics(resolver, overrides, keys)
         raise InvalidRequest(f"Unsupported resource type: {resource_type}")
 
     def _ensure_own_id(self, name: str, expectation: str) -> None:

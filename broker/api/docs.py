@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import sys
 
+from broker.api.acls import AclsApi
 from broker.api.alter_configs import AlterConfigsApi
 from broker.api.alter_log_dirs import AlterLogDirsApi
 from broker.api.cluster import ClusterApi
+from broker.api.cluster_admin import ClusterAdminApi
 from broker.api.configs import ConfigsApi
+from broker.api.credentials import CredentialsApi
 from broker.api.delete_records import DeleteRecordsApi
+from broker.api.elections import ElectionsApi
 from broker.api.fetch import FetchApi
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
@@ -19,13 +23,16 @@ from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
 from broker.api.log_dirs import LogDirsApi
+from broker.api.offset_delete import OffsetDeleteApi
 from broker.api.offsets import OffsetsApi
 from broker.api.partition_transactions import PartitionTransactionsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
+from broker.api.quotas import QuotasApi
 from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family, join
+from broker.api.telemetry import TelemetryApi
 from broker.api.topics import TopicsApi
 from broker.api.transaction_admin import TransactionAdminApi
 from broker.api.transactions import TransactionsApi
@@ -42,6 +49,12 @@ FAMILIES: tuple[type[Family], ...] = (
     ConfigsApi,
     AlterConfigsApi,
     ReassignmentsApi,
+    ElectionsApi,
+    ClusterAdminApi,
+    CredentialsApi,
+    AclsApi,
+    QuotasApi,
+    TelemetryApi,
     LogDirsApi,
     AlterLogDirsApi,
     ProducersApi,
@@ -52,6 +65,7 @@ FAMILIES: tuple[type[Family], ...] = (
     GroupClassicApi,
     GroupOffsetsApi,
     GroupTxnOffsetsApi,
+    OffsetDeleteApi,
     GroupAdminApi,
     VersionsApi,
 )

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
+from broker.api.acls import AclsApi
 from broker.api.alter_configs import AlterConfigsApi
 from broker.api.alter_log_dirs import AlterLogDirsApi
 from broker.api.cluster import ClusterApi
+from broker.api.cluster_admin import ClusterAdminApi
 from broker.api.configs import ConfigsApi
+from broker.api.credentials import CredentialsApi
 from broker.api.delete_records import DeleteRecordsApi
+from broker.api.elections import ElectionsApi
 from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
 from broker.api.group_admin import GroupAdminApi
@@ -19,13 +24,16 @@ from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
 from broker.api.leaders import Leaders
 from broker.api.log_dirs import LogDirsApi
+from broker.api.offset_delete import OffsetDeleteApi
 from broker.api.offsets import OffsetsApi
 from broker.api.partition_transactions import PartitionTransactionsApi
 from broker.api.produce import ProduceApi
 from broker.api.producers import ProducersApi
+from broker.api.quotas import QuotasApi
 from broker.api.reassignments import ReassignmentsApi
 from broker.api.route import Route
 from broker.api.table import Family
+from broker.api.telemetry import TelemetryApi
 from broker.api.topics import TopicsApi
 from broker.api.transaction_admin import TransactionAdminApi
 from broker.api.transactions import TransactionsApi
@@ -42,10 +50,14 @@ from broker.partition.manager import PartitionManager
 from broker.partition.markers import MarkerWriter
 from broker.partition.verification import TransactionVerifier
 from broker.runtime.pools import Pools
+from broker.telemetry.store import ClientMetricsStore
+from broker.telemetry.subscriptions import Subscriptions
 from config.dynamic import describe_topic
 from config.views import BrokerConfig
 from protocol.api_keys import ApiKey
+from protocol.uuids import random_uuid
 from storage.dirs.manager import LogManager
+from storage.env.clock import Clock, Rng, monotonic_ms
 
 
 class Rooms(NamedTuple):
@@ -65,6 +77,9 @@ class Rooms(NamedTuple):
     logs: LogManager
     verifier: TransactionVerifier
     markers: MarkerWriter
+    clock: Clock
+    rng: Rng
+    client_metrics: ClientMetricsStore
     image: Callable[[], ClusterImage]
     """The cluster as it is now."""
 
@@ -89,6 +104,17 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         ConfigsApi(image, rooms.live.resolver, node_id),
         AlterConfigsApi(controller, node_id),
         ReassignmentsApi(controller, image),
+        ElectionsApi(controller),
+        ClusterAdminApi(controller, rooms.clock.now_ms),
+        CredentialsApi(controller, image),
+        AclsApi(
+            controller,
+            image,
+            partial(random_uuid, rooms.rng.random_bytes),
+            has_authorizer=bool(rooms.config.authorizer_class_name),
+        ),
+        QuotasApi(controller, image),
+        _telemetry_family(rooms),
         LogDirsApi(rooms.logs, rooms.pools.io),
         AlterLogDirsApi(rooms.moves.alter),
         ProducersApi(rooms.producer_ids, transactions),
@@ -98,7 +124,15 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         GroupClassicApi(coordinator),
         GroupOffsetsApi(coordinator, image),
         GroupTxnOffsetsApi(coordinator, image),
+        OffsetDeleteApi(coordinator, image),
         GroupAdminApi(coordinator),
         PartitionTransactionsApi(rooms.partitions, rooms.markers),
         VersionsApi(lambda: table, image),
     )
+
+
+def _telemetry_family(rooms: Rooms) -> TelemetryApi:
+    now_ms = partial(monotonic_ms, rooms.clock)
+    store = rooms.client_metrics
+    subscriptions = Subscriptions(now_ms, rooms.rng.random_bytes, store.forget)
+    return TelemetryApi(rooms.image, subscriptions, store, rooms.pools, now_ms, rooms.config.telemetry_max_bytes)

@@ -38,6 +38,10 @@ class RequestContext:
     api_version: int = -1
     correlation_id: int = -1
     client_id: str = ""
+    client_port: int = -1
+    software_name: str = "unknown"
+    software_version: str = "unknown"
+    """What the client has said about itself in its ApiVersions request."""
     principal: str = "User:ANONYMOUS"
     close_after: bool = False
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""

@@ -50,6 +50,11 @@ class VersionsApi:
         version = context.api_version
         if version >= FIRST_VERSION_WITH_SOFTWARE_NAME and not _names_software(request):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if version >= FIRST_VERSION_WITH_SOFTWARE_NAME:
+            context.software_name, context.software_version = (
+                request.client_software_name,
+                request.client_software_version,
+            )
         image = self._image()
         return ApiVersionsResponse(
             api_keys=[

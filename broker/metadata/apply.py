@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from broker.metadata.access import AccessDraft
 from broker.metadata.errors import CorruptMetadata
 from broker.metadata.image import (
     TOPIC_RESOURCE,
@@ -29,11 +30,9 @@ from broker.metadata.image import (
 )
 from protocol.stored.cluster import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
-    ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
     EndTransactionRecord,
@@ -45,14 +44,11 @@ from protocol.stored.cluster import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
-    RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveTopicRecord,
-    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
-    UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
 
@@ -88,6 +84,7 @@ class MetadataDraft:
         self._features: dict[str, int] | None = None
         self._features_epoch = base.features_epoch
         self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._access = AccessDraft(base.access)
         self._retained: dict[RetainedKey, object] | None = None
         self._next_producer_id = base.next_producer_id
         self._transaction: list[tuple[Record, int]] | None = None
@@ -124,6 +121,7 @@ class MetadataDraft:
             features=base.features if self._features is None else self._features,
             configs=self._finish_configs(),
             next_producer_id=self._next_producer_id,
+            access=self._access.finish(),
             retained=base.retained if self._retained is None else self._retained,
             end_offset=end_offset,
             epoch=epoch,
@@ -217,7 +215,8 @@ class MetadataDraft:
             case NoOpRecord() | ZkMigrationStateRecord():
                 pass
             case _:
-                self._keep(record)
+                if not self._access.replay(record):
+                    self._keep(record)
 
     # Topics and partitions.
 
@@ -364,7 +363,7 @@ class MetadataDraft:
         identity = retained_identity(record)
         if self._retained is None:
             self._retained = dict(self._base.retained)
-        if _removes(record):
+        if isinstance(record, RemoveDelegationTokenRecord):
             self._retained.pop(identity, None)
         else:
             self._retained[identity] = record
@@ -397,25 +396,8 @@ def _changed(new: Iterable[int] | None, old: tuple[int, ...]) -> tuple[int, ...]
 def retained_identity(record: Record) -> RetainedKey:
     """Return what tells two kept records of one kind apart; a removal record has the identity of what it removes."""
     match record:
-        case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
-            return ("acl", record.id.hex())
-        case ClientQuotaRecord():
-            entity = sorted(
-                (e.entity_type, "" if e.entity_name is None else "=" + e.entity_name) for e in record.entity
-            )
-            return ("quota", *(text for pair in entity for text in pair), record.key)
-        case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
-            return ("scram", record.name, str(record.mechanism))
         case DelegationTokenRecord() | RemoveDelegationTokenRecord():
             return ("token", record.token_id)
         case RegisterControllerRecord():
             return ("controller", str(record.controller_id))
     raise CorruptMetadata(f"no rule to replay {type(record).__name__}")
-
-
-def _removes(record: Record) -> bool:
-    if isinstance(record, ClientQuotaRecord):
-        return record.remove
-    return isinstance(
-        record, RemoveAccessControlEntryRecord | RemoveUserScramCredentialRecord | RemoveDelegationTokenRecord
-    )

@@ -46,6 +46,50 @@ class NoReassignmentInProgress(MetadataError):
     """There is no reassignment to cancel (NO_REASSIGNMENT_IN_PROGRESS)."""
 
 
+class ElectionNotNeeded(MetadataError):
+    """The partition has the leader that an election would choose (ELECTION_NOT_NEEDED)."""
+
+
+class PreferredLeaderNotAvailable(MetadataError):
+    """The preferred replica cannot lead (PREFERRED_LEADER_NOT_AVAILABLE)."""
+
+
+class EligibleLeadersNotAvailable(MetadataError):
+    """No replica can lead (ELIGIBLE_LEADERS_NOT_AVAILABLE)."""
+
+
+class InvalidUpdateVersion(MetadataError):
+    """A feature that does not exist, or a level it cannot be set to (INVALID_UPDATE_VERSION)."""
+
+
+class BrokerIdNotRegistered(MetadataError):
+    """No broker of that id (BROKER_ID_NOT_REGISTERED)."""
+
+
+class UnsupportedVersion(MetadataError):
+    """What is asked for needs another version of something (UNSUPPORTED_VERSION)."""
+
+
+class DuplicateResource(MetadataError):
+    """The request names one thing twice (DUPLICATE_RESOURCE)."""
+
+
+class ResourceNotFound(MetadataError):
+    """What is named does not exist (RESOURCE_NOT_FOUND)."""
+
+
+class UnacceptableCredential(MetadataError):
+    """A credential that does not meet the rules (UNACCEPTABLE_CREDENTIAL)."""
+
+
+class UnsupportedMechanism(MetadataError):
+    """A SASL mechanism nobody knows (UNSUPPORTED_SASL_MECHANISM)."""
+
+
+class SecurityDisabled(MetadataError):
+    """There is no authorizer (SECURITY_DISABLED)."""
+
+
 class InvalidConfiguration(MetadataError):
     """A config that does not exist, has a bad value, or cannot take the operation asked for (INVALID_CONFIG)."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.metadata.access import AccessImage
 from protocol.uuids import RESERVED_BELOW
 from storage.types import TopicPartition
 
@@ -19,6 +20,8 @@ LOST_DIR = (2).to_bytes(16, "big")
 """Stands for a directory that failed before anybody knew which one it was."""
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
 
 ConfigResource = tuple[int, str]
 """Resource type and name; the empty broker name holds the cluster-wide defaults."""
@@ -108,8 +111,9 @@ class ClusterImage:
     kraft_version: int = 0
     """Level of the quorum's own feature: control records state it, not feature records."""
     next_producer_id: int = -1
+    access: AccessImage = field(default_factory=AccessImage)
     retained: Mapping[RetainedKey, object] = field(default_factory=dict)
-    """Records of kinds this broker does not act upon yet (ACLs, quotas, credentials, …): the last one of each identity,
+    """Records of kinds this broker does not act upon (delegation tokens, controllers): the last one of each identity,
     so that a snapshot gives them back unchanged."""
     end_offset: int = 0
     epoch: int = 0

@@ -46,6 +46,7 @@ from broker.metadata.snapshot import (
 )
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import RecordsError
+from protocol.stored.cluster import FeatureLevelRecord
 from protocol.stored.raft import (
     Endpoint,
     KRaftVersionFeature,
@@ -100,6 +101,11 @@ class ClusterLog:
         self._level = METADATA_VERSION_LEVEL
         self.records_since_snapshot = 0
         self.bytes_since_snapshot = 0
+
+    @property
+    def voter(self) -> Voter:
+        """Return the quorum's only member."""
+        return self._voter
 
     @property
     def end_offset(self) -> int:
@@ -176,6 +182,9 @@ class ClusterLog:
             raise PolicyViolation("Unable to perform excessively large batch operation.")
         self._append(batch)
         self.records_since_snapshot += len(records)
+        for record in records:
+            if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+                self._level = record.feature_level  # readers switch behind this record, so the next batch is in it
         return base_offset
 
     def flush_plan(self) -> FlushPlan | None:

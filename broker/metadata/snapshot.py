@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from broker.metadata.access import access_records
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.brokers import broker_record
 from broker.metadata.controller.features import METADATA_VERSION
@@ -83,6 +84,7 @@ def image_records(image: ClusterImage) -> Iterator[object]:
             yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=key, value=value)
     if image.next_producer_id >= 0:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+    yield from access_records(image.access)
     yield from image.retained.values()
 
 

@@ -1,7 +1,7 @@
 """Every metric the broker exports: one row each. Collectors fill them, docs and tests derive from them.
 
 Names follow what the JMX exporter makes of Kafka's beans where a bean exists; our own begin with `odradek_`.
-Labels are bounded: API names, listeners and the topics hosted here.
+Labels are bounded: API names, listeners, the topics hosted here, and as many series of clients as are kept.
 """
 
 from __future__ import annotations
@@ -268,6 +268,18 @@ MOVE_LEFT_SECONDS = Metric(
     Kind.GAUGE,
     "How long the move will take at this rate; absent while it stands still",
     _MOVE_LABELS,
+)
+
+CLIENT_METRIC = Metric(
+    "odradek_client_metric",
+    Kind.GAUGE,
+    "The last number that a client has pushed of a metric, sums added up; at most 20000 series",
+    ("client_instance_id", "client_id", "metric", "attributes"),
+)
+CLIENT_METRICS_CLIENTS = Metric("odradek_client_metrics_clients", Kind.GAUGE, "Clients whose metrics are kept")
+CLIENT_METRICS_PUSHES = Metric("odradek_client_metrics_pushes", Kind.COUNTER, "Pushes of metrics by clients")
+CLIENT_METRICS_DROPPED = Metric(
+    "odradek_client_metrics_dropped", Kind.COUNTER, "Numbers pushed by clients that found no place within the bounds"
 )
 
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

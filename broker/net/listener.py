@@ -115,6 +115,7 @@ class Listeners:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._accepted += 1
             connection = Connection(self._shared, peer, listener, host, self._accepted)
+            connection.context.client_port = address[1]
             self._connections[connection.id] = connection
             self._per_host[host] += 1
             connection.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from config.key import ConfigKey
 from config.keys import (
+    client_metrics,
     cluster,
     coordinator,
     group,
@@ -18,12 +19,15 @@ from config.keys import (
     transaction,
 )
 
-_THEMES = (network, cluster, log, coordinator, share, transaction, replication, remote, security, own, topic, group)
+_THEMES = (
+    *(network, cluster, log, coordinator, share, transaction, replication, remote, security, own),
+    *(topic, group, client_metrics),
+)
 
 
 def join(themes: tuple[tuple[ConfigKey, ...], ...]) -> dict[str, dict[str, ConfigKey]]:
     """Join rows into scope → name → row; a name twice in one scope is refused."""
-    table: dict[str, dict[str, ConfigKey]] = {"broker": {}, "topic": {}, "group": {}}
+    table: dict[str, dict[str, ConfigKey]] = {"broker": {}, "topic": {}, "group": {}, "client-metrics": {}}
     for rows in themes:
         for row in rows:
             if table[row.scope].setdefault(row.name, row) is not row:
@@ -35,6 +39,7 @@ _TABLE = join(tuple(theme.KEYS for theme in _THEMES))
 BROKER_KEYS = _TABLE["broker"]
 TOPIC_KEYS = _TABLE["topic"]
 GROUP_KEYS = _TABLE["group"]
+CLIENT_METRICS_KEYS = _TABLE["client-metrics"]
 
 _SPELLINGS = (
     *(tuple(synonym.name for synonym in row.synonyms) for row in TOPIC_KEYS.values()),

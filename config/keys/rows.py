@@ -84,3 +84,8 @@ def group(
 ) -> ConfigKey:
     """Write a row of group scope; any group can override it at any time."""
     return ConfigKey(name, type, default, validator, MEDIUM, "group", CLUSTER_WIDE, synonyms, False, doc)
+
+
+def client_metrics(name: str, type: ConfigType, default: Any, validator: Validator | None, doc: str) -> ConfigKey:
+    """Write a row of a client metrics subscription; it can be set at any time."""
+    return ConfigKey(name, type, default, validator, MEDIUM, "client-metrics", CLUSTER_WIDE, (), False, doc)

@@ -273,6 +273,12 @@ class GroupCoordinator:
             return await self._runtime.execute(partition, lambda shard: Outcome(fetch(shard)))
         return fetch(self._runtime.read(partition))
 
+    async def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[ErrorCode]:
+        """Delete committed offsets; one code an entry, in order. Raises: CoordinatorError."""
+        _ensure_group_id(group_id)
+        partition = self.partition_of(group_id)
+        return await self._runtime.execute(partition, lambda shard: shard.delete_offsets(group_id, partitions))
+
     def on_topics_deleted(self, topics: Iterable[str]) -> None:
         """Delete the offsets of deleted topics in every group."""
         deleted = frozenset(topics)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, IllegalGeneration
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
 from broker.coordinator.group.classic import ClassicGroups
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.commands import JoinRequest, JoinResult, SyncResult
@@ -208,6 +208,28 @@ class GroupShard:
             )
             records.append(offset_record(OffsetKey(request.group_id, entry.topic, entry.partition), committed))
         return Outcome(codes, records)
+
+    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> Outcome[list[ErrorCode]]:
+        """Delete committed offsets; one code an entry, in order. What is not there is deleted already.
+
+        Raises: GroupIdNotFound; NonEmptyGroup when members are there that read nobody knows what.
+        """
+        group = self.groups.get(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            raise GroupIdNotFound(group_id)
+        if not group.is_empty and not group.uses_consumer_protocol:
+            raise NonEmptyGroup
+        codes: list[ErrorCode] = []
+        records: dict[OffsetKey, CoordinatorRecord] = {}
+        for topic, partition in partitions:
+            if group.is_subscribed_to(topic) and not group.is_empty:
+                codes.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                continue
+            codes.append(ErrorCode.NONE)
+            key = OffsetKey(group_id, topic, partition)
+            if partition in self.offsets.of_group(group_id).get(topic, {}) or self.offsets.is_pending(key):
+                records[key] = offset_tombstone(key)
+        return Outcome(codes, list(records.values()))
 
     def delete_topic_offsets(self, topics: frozenset[str]) -> Outcome[None]:
         """Delete every group's offsets of deleted topics."""

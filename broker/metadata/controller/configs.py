@@ -20,16 +20,26 @@ from broker.metadata.errors import (
     PolicyViolation,
     UnknownTopicOrPartition,
 )
-from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, ConfigResource
+from broker.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    ConfigResource,
+)
 from broker.metadata.names import check_topic_name
 from config.broker_changes import checked_broker_configs, usable_layer
 from config.errors import InvalidConfig
 from config.key import ConfigKey, ConfigType
-from config.keys import TOPIC_KEYS, find_broker_key
+from config.keys import GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.operations import Operation, changed_list
 from config.overrides import checked_topic_configs
 from config.resolve import Resolver
+from config.resource_changes import UnknownSetting, checked_client_metrics, checked_group_configs
 from protocol.stored.cluster import ConfigRecord
+
+_NO_LIST = "Can't {operation} to key {key} because its type is not LIST."
 
 
 class ConfigChange(NamedTuple):
@@ -110,6 +120,14 @@ def _resource_records(
     elif kind == BROKER_RESOURCE:
         _check_broker_name(name, node_id)
         after = _broker_values(entry, before, resolver)
+    elif kind == GROUP_RESOURCE:
+        if not name:
+            raise InvalidRequest("Default group resources are not allowed.")
+        after = _group_values(entry, before, resolver)
+    elif kind == CLIENT_METRICS_RESOURCE:
+        if not name:
+            raise InvalidRequest("Subscription name can't be empty")
+        after = _client_metrics_values(entry, before)
     else:
         raise InvalidRequest(f"Unknown resource type {kind}")
     changed: dict[str, str | None] = {key: value for key, value in after.items() if before.get(key) != value}
@@ -140,9 +158,27 @@ def _check_broker_name(name: str, node_id: int) -> None:
 
 
 def _topic_values(entry: ResourceChange, before: Mapping[str, str], resolver: Resolver) -> dict[str, str]:
-    values = _applied(entry, before, TOPIC_KEYS.get, "Can't {operation} to key {key} because its type is not LIST.")
+    values = _applied(entry, before, TOPIC_KEYS.get, _NO_LIST)
     try:
         return checked_topic_configs(values, resolver, before)
+    except InvalidConfig as invalid:
+        raise InvalidConfiguration(str(invalid)) from invalid
+
+
+def _group_values(entry: ResourceChange, before: Mapping[str, str], resolver: Resolver) -> dict[str, str]:
+    try:
+        return checked_group_configs(_applied(entry, before, GROUP_KEYS.get, _NO_LIST), resolver)
+    except InvalidConfig as invalid:
+        raise InvalidConfiguration(str(invalid)) from invalid
+
+
+def _client_metrics_values(entry: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:
+    # The reference's controller does not know the types of these keys, so nothing can be appended to its lists.
+    values = _applied(entry, before, lambda _: None, _NO_LIST)
+    try:
+        return checked_client_metrics(values)
+    except UnknownSetting as unknown:
+        raise InvalidRequest(str(unknown)) from unknown
     except InvalidConfig as invalid:
         raise InvalidConfiguration(str(invalid)) from invalid
 

@@ -51,7 +51,7 @@ from broker.metadata.controller.topics import (
 )
 from broker.metadata.errors import ControllerClosed, MetadataError, TopicDeletionDisabled
 from broker.metadata.image import ClusterImage, Delta
-from broker.metadata.log import ClusterLog
+from broker.metadata.log import ClusterLog, Voter
 from broker.metadata.publishers import Preparer, Publisher, Publishers
 from broker.metadata.retention import KEEP_EVERYTHING, MetadataRetention, reason_to_go
 from broker.runtime.tasks import TaskOwner
@@ -137,6 +137,11 @@ class Controller:
     def epoch(self) -> int:
         """Return the quorum's epoch."""
         return self._log.epoch
+
+    @property
+    def voter(self) -> Voter:
+        """Return the quorum's only member, this node."""
+        return self._log.voter
 
     def subscribe(self, publisher: Publisher, prepare: Preparer | None = None) -> None:
         """Add a publisher; before `start`, since the first thing it is told is the whole image."""
@@ -260,6 +265,11 @@ class Controller:
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Return a block of producer ids that nobody ever had."""
         return await self._execute(plan_allocate_block(self._pending_image, self._node_id))
+
+    async def execute(self, plan_on: Callable[[ClusterImage], Plan[R]], *, validate_only: bool = False) -> R:
+        """Plan a command on the newest image, commit what it changes, and return its result."""
+        plan = plan_on(self._pending_image)
+        return await self._execute(Plan([], plan.result) if validate_only else plan)
 
     def housekeep(self) -> None:
         """Start what is due by time: a snapshot, and letting go of old ones and of the log below them."""

@@ -29,9 +29,9 @@ def served(monkeypatch):
         resolvers.append(resolver)
         return 7
 
-    server = types.ModuleType("broker.server")
+    server = types.ModuleType("broker.serve")
     server.run = run
-    monkeypatch.setitem(sys.modules, "broker.server", server)
+    monkeypatch.setitem(sys.modules, "broker.serve", server)
     return resolvers
 
 

@@ -1,0 +1,64 @@
+"""OffsetDelete (key 47). Served: 0.
+
+- A partition of an existing topic need not exist: its offset is deleted all the same.
+
+Source: KIP-496; KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.api.route import RequestContext, Route
+from broker.coordinator.errors import CoordinatorError, error_code_of
+from broker.coordinator.group.coordinator import GroupCoordinator
+from broker.metadata.image import ClusterImage
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+class OffsetDeleteApi:
+    """Deletes committed offsets of a group."""
+
+    def __init__(self, coordinator: GroupCoordinator, image: Callable[[], ClusterImage]) -> None:
+        self._coordinator = coordinator
+        self._image = image
+
+    def routes(self) -> tuple[Route, ...]:
+        """Name what this family serves."""
+        return (Route(ApiKey.OFFSET_DELETE, 0, 0, self.offset_delete),)
+
+    async def offset_delete(self, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
+        """Delete offsets of partitions that no member of the group subscribes to."""
+        known = self._image().topics_by_name
+        wanted = [
+            (topic.name, one.partition_index)
+            for topic in request.topics
+            if topic.name in known
+            for one in topic.partitions
+        ]
+        try:
+            codes = iter(await self._coordinator.delete_offsets(request.group_id, wanted))
+        except CoordinatorError as refusal:
+            return OffsetDeleteResponse(error_code=error_code_of(refusal))
+        return OffsetDeleteResponse(
+            topics=[
+                OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetDeleteResponsePartition(
+                            partition_index=one.partition_index,
+                            error_code=next(codes) if topic.name in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        )
+                        for one in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )

@@ -1,0 +1,133 @@
+"""Configs of groups and of client metrics subscriptions: which values they may have, alone and together.
+
+Messages are Kafka's. A group's values are judged with what it inherits, so a change of one may be refused for another.
+
+Source: GroupConfig.validate, ClientMetricsConfigs.validate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from config.errors import InvalidConfig
+from config.key import parse_value
+from config.keys import CLIENT_METRICS_KEYS, GROUP_KEYS
+from config.overrides import check_length
+from config.resolve import ConfigSource, Resolver
+
+MATCH_NAMES = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+"""What of a client a pattern may be for."""
+
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = 100, 3_600_000
+
+
+class _Bounds(NamedTuple):
+    """Broker keys between whose values a group's value must lie."""
+
+    name: str
+    lowest: str | None
+    highest: str | None
+
+
+_BOUNDS = (
+    *(
+        _Bounds(
+            f"{kind}.{what}.ms",
+            f"group.{kind}.min.{what}.ms",
+            f"group.{kind}.max.{what}.ms",
+        )
+        for kind in ("consumer", "share")
+        for what in ("heartbeat.interval", "session.timeout")
+    ),
+    _Bounds(
+        "share.record.lock.duration.ms",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    *(
+        _Bounds(f"streams.{what}.ms", f"group.streams.min.{what}.ms", f"group.streams.max.{what}.ms")
+        for what in ("heartbeat.interval", "session.timeout")
+    ),
+    _Bounds("streams.num.standby.replicas", None, "group.streams.max.standby.replicas"),
+)
+"""In the order of Kafka's checks."""
+
+
+class UnknownSetting(InvalidConfig):
+    """A key that no subscription has, or an interval outside its bounds: Kafka calls the request invalid."""
+
+
+def checked_group_configs(values: Mapping[str, str], resolver: Resolver) -> dict[str, str]:
+    """Return a group's values as they are to be stored. Raises InvalidConfig unless a group may have them."""
+    for name in values:
+        if name not in GROUP_KEYS:
+            raise InvalidConfig(f"Unknown group config name: {name}")
+    result = {}
+    for name, text in values.items():
+        check_length(name, text)
+        GROUP_KEYS[name].parse(text)
+        result[name] = GROUP_KEYS[name].canonical(text)
+
+    def effective(name: str) -> int:
+        value: int = resolver.effective_override(GROUP_KEYS[name], result, ConfigSource.GROUP).value
+        return value
+
+    for name, lowest, highest in _BOUNDS:
+        if lowest is not None and effective(name) < resolver.get(lowest):
+            raise InvalidConfig(f"{name} must be greater than or equal to {lowest}")
+        if highest is not None and effective(name) > resolver.get(highest):
+            raise InvalidConfig(f"{name} must be less than or equal to {highest}")
+    for kind in ("consumer", "share", "streams"):
+        timeout, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if effective(timeout) <= effective(interval):
+            raise InvalidConfig(f"{timeout} must be greater than {interval}")
+    return result
+
+
+def checked_client_metrics(values: Mapping[str, str]) -> dict[str, str]:
+    """Return a subscription's values as they are to be stored.
+
+    Raises InvalidConfig unless a subscription may have them; UnknownSetting is one of them.
+    """
+    for name in values:
+        if name not in CLIENT_METRICS_KEYS:
+            raise UnknownSetting(f"Unknown client metrics configuration: {name}")
+    result = {}
+    for name, text in values.items():
+        check_length(name, text)
+        row = CLIENT_METRICS_KEYS[name]
+        value = row.parse(text)
+        if name == "interval.ms" and not MIN_INTERVAL_MS <= value <= MAX_INTERVAL_MS:
+            raise UnknownSetting(
+                f"Invalid value {value} for {name}, interval must be between {MIN_INTERVAL_MS} and {MAX_INTERVAL_MS} "
+                "(1 hour)"
+            )
+        if name == "match":
+            client_patterns(text)
+        result[name] = row.canonical(text)
+    return result
+
+
+def client_patterns(text: str) -> dict[str, re.Pattern[str]]:
+    """Return the patterns of a `match`, by what of a client they are for. Raises InvalidConfig."""
+    patterns = {}
+    for element in parse_value("match", CLIENT_METRICS_KEYS["match"].type, text):
+        name, *rest = (part.strip() for part in element.split("="))
+        try:
+            if len(rest) != 1 or not rest[0] or name not in MATCH_NAMES:
+                raise ValueError(element)
+            patterns[name] = re.compile(rest[0])
+        except (ValueError, re.error):
+            raise InvalidConfig(f"Illegal client matching pattern: {element}") from None
+    return patterns
