@@ -1,6 +1,6 @@
 """OffsetDelete (key 47). Served: 0.
 
-- A partition of an existing topic need not exist: its offset is deleted all the same.
+- What was never committed is deleted already; topics without partitions are left out of the answer.
 
 Source: KIP-496; KafkaApis.handleOffsetDeleteRequest, OffsetMetadataManager.deleteOffsets.
 """
@@ -21,6 +21,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from storage.types import TopicPartition
 
 
 class OffsetDeleteApi:
@@ -36,15 +37,12 @@ class OffsetDeleteApi:
 
     async def offset_delete(self, request: OffsetDeleteRequest, context: RequestContext) -> OffsetDeleteResponse:
         """Delete offsets of partitions that no member of the group subscribes to."""
-        known = self._image().topics_by_name
-        wanted = [
-            (topic.name, one.partition_index)
-            for topic in request.topics
-            if topic.name in known
-            for one in topic.partitions
-        ]
+        image = self._image()
+        topics = [topic for topic in request.topics if topic.partitions]
+        wanted = [(topic.name, one.partition_index) for topic in topics for one in topic.partitions]
+        known = [tp for tp in wanted if image.partition(TopicPartition(*tp)) is not None]
         try:
-            codes = iter(await self._coordinator.delete_offsets(request.group_id, wanted))
+            codes = dict(zip(known, await self._coordinator.delete_offsets(request.group_id, known), strict=True))
         except CoordinatorError as refusal:
             return OffsetDeleteResponse(error_code=error_code_of(refusal))
         return OffsetDeleteResponse(
@@ -54,11 +52,13 @@ class OffsetDeleteApi:
                     partitions=[
                         OffsetDeleteResponsePartition(
                             partition_index=one.partition_index,
-                            error_code=next(codes) if topic.name in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                            error_code=codes.get(
+                                (topic.name, one.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                            ),
                         )
                         for one in topic.partitions
                     ],
                 )
-                for topic in request.topics
+                for topic in topics
             ]
         )

@@ -10,11 +10,20 @@ from broker.metadata.image import ClusterImage, TopicImage
 from config.keys import TOPIC_KEYS
 from config.resolve import Resolver
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from tests.harness.hosted import broker_image
 from tests.unit.broker.conftest import Ask
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 IMAGE = ClusterImage(
-    "c", topics_by_name={"t": TopicImage("t", bytes(16), ())}, configs={(TOPIC, "t"): {"retention.ms": "1000"}}
+    "c",
+    topics_by_name={"t": TopicImage("t", bytes(16), ())},
+    brokers={1: broker_image(1), 2: broker_image(2)._replace(fenced=True)},
+    configs={
+        (TOPIC, "t"): {"retention.ms": "1000"},
+        (GROUP, "g"): {"consumer.session.timeout.ms": "50000"},
+        (CLIENT_METRICS, "m"): {"metrics": "a."},
+    },
 )
 
 
@@ -122,7 +131,12 @@ async def test_the_text_about_a_foreign_broker_is_the_references(ask: Ask, api: 
 async def test_a_group_shows_what_it_would_inherit(ask: Ask, api: ConfigsApi) -> None:
     result = await describe(ask, api, GROUP, "any")
     assert "consumer.session.timeout.ms" in [entry.name for entry in result.configs]
-    assert (await describe(ask, api, CLIENT_METRICS, "any")).configs == []
+    metrics = await describe(ask, api, CLIENT_METRICS, "any")
+    assert [(entry.name, entry.value, entry.config_source) for entry in metrics.configs] == [
+        ("interval.ms", "300000", 5),
+        ("match", "", 5),
+        ("metrics", "", 5),
+    ]
     assert (await describe(ask, api, LOGGER, "1")).error_code == 0
 
 
@@ -133,3 +147,40 @@ async def test_one_refused_resource_does_not_hold_up_the_others(ask: Ask, api: C
     ]
     answer = await ask(api, DescribeConfigsRequest(resources=resources), 4)
     assert [result.error_code for result in answer.results] == [3, 0]
+
+
+async def test_a_group_and_a_subscription_show_their_own_values(ask: Ask, api: ConfigsApi) -> None:
+    [entry] = (
+        await describe(ask, api, GROUP, "g", keys=["consumer.session.timeout.ms"], include_synonyms=True)
+    ).configs
+    assert (entry.value, entry.config_source) == ("50000", 8)
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [(entry.name, "50000", 8)]
+    [entry] = (await describe(ask, api, CLIENT_METRICS, "m", keys=["metrics"])).configs
+    assert (entry.value, entry.config_source, entry.config_type) == ("a.", 7, 7)
+
+
+ALL = [("t", TOPIC), ("1", BROKER), ("1", LOGGER), ("m", CLIENT_METRICS), ("g", GROUP)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code", "listed"),
+    [
+        ([], 0, ALL),
+        ([GROUP, TOPIC], 0, [("g", GROUP), ("t", TOPIC)]),
+        ([BROKER, BROKER], 0, [("1", BROKER)]),
+        ([TOPIC, 99], 35, []),
+        ([0], 35, []),
+        ([-1], 35, []),
+    ],
+)
+async def test_resources_are_listed_by_kind(
+    ask: Ask, api: ConfigsApi, kinds: list[int], code: int, listed: list[tuple[str, int]]
+) -> None:
+    answer = await ask(api, ListConfigResourcesRequest(resource_types=kinds), 1)
+    assert answer.error_code == code
+    assert [(one.resource_name, one.resource_type) for one in answer.config_resources] == listed
+
+
+async def test_the_oldest_list_is_that_of_client_metrics(ask: Ask, api: ConfigsApi) -> None:
+    answer = await ask(api, ListConfigResourcesRequest(), 0)
+    assert [one.resource_name for one in answer.config_resources] == ["m"]

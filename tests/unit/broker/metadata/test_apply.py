@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from broker.metadata.access import AccessImage
 from broker.metadata.apply import MetadataDraft
 from broker.metadata.errors import CorruptMetadata
 from broker.metadata.image import ClusterImage, Delta
@@ -13,6 +14,7 @@ from protocol.stored.cluster import (
     ClearElrRecord,
     ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     EntityData,
     FeatureLevelRecord,
@@ -21,9 +23,13 @@ from protocol.stored.cluster import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
+    RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 
 A, B = bytes([1]) * 16, bytes([2]) * 16
@@ -189,13 +195,37 @@ def test_clearing_eligible_leaders() -> None:
 
 
 def test_kinds_without_a_rule_of_their_own_are_kept_until_removed() -> None:
-    acl = AccessControlEntryRecord(id=A, resource_name="t", principal="User:x")
-    quota = ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name=None)], key="k", value=1.0)
-    image, _ = replay(EMPTY, acl, quota)
-    assert list(image.retained.values()) == [acl, quota]
-    removed = ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name=None)], key="k", remove=True)
-    image, _ = replay(image, RemoveAccessControlEntryRecord(id=A), removed)
-    assert image.retained == {}
+    token, controller = DelegationTokenRecord(token_id="t", owner="User:x"), RegisterControllerRecord(controller_id=1)
+    image, _ = replay(EMPTY, token, controller)
+    assert list(image.retained.values()) == [token, controller]
+    image, _ = replay(image, RemoveDelegationTokenRecord(token_id="t"))
+    assert list(image.retained.values()) == [controller]
+
+
+def test_acls_quotas_and_credentials_come_and_go() -> None:
+    entity = [EntityData(entity_type="user", entity_name=None), EntityData(entity_type="client-id", entity_name="c")]
+    image, _ = replay(
+        EMPTY,
+        AccessControlEntryRecord(id=A, resource_name="t", principal="User:x"),
+        ClientQuotaRecord(entity=entity, key="k", value=1.0),
+        ClientQuotaRecord(entity=entity[::-1], key="l", value=2.0),
+        UserScramCredentialRecord(name="u", mechanism=1, salt=b"s", iterations=4096),
+    )
+    assert [acl.principal for acl in image.access.acls.values()] == ["User:x"]
+    assert image.access.quotas == {(("client-id", "c"), ("user", None)): {"k": 1.0, "l": 2.0}}
+    assert image.access.credentials["u", 1].iterations == 4096
+    after, _ = replay(image, ClientQuotaRecord(entity=entity, key="k", remove=True))
+    assert after.access.quotas == {(("client-id", "c"), ("user", None)): {"l": 2.0}}
+    assert after.access.acls is image.access.acls
+    after, _ = replay(
+        after,
+        RemoveAccessControlEntryRecord(id=A),
+        ClientQuotaRecord(entity=entity, key="l", remove=True),
+        RemoveUserScramCredentialRecord(name="u", mechanism=1),
+    )
+    assert after.access == AccessImage()
+    untouched, _ = replay(image, TopicRecord(name="t", topic_id=A), partition(0))
+    assert untouched.access is image.access
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.metadata.access import AccessImage, Acl, Credential
 from broker.metadata.errors import CorruptMetadata
 from broker.metadata.image import BrokerImage, ClusterImage, EndpointImage, FeatureRange, PartitionImage, TopicImage
 from broker.metadata.snapshot import (
@@ -13,7 +14,7 @@ from broker.metadata.snapshot import (
     parse_snapshot_name,
 )
 from protocol.records.batch import iter_batches
-from protocol.stored.cluster import AccessControlEntryRecord, FeatureLevelRecord
+from protocol.stored.cluster import DelegationTokenRecord, FeatureLevelRecord
 from protocol.stored.raft import VotersRecord, VotersVoter
 
 A, DIR = bytes([1]) * 16, bytes([9]) * 16
@@ -33,7 +34,6 @@ def rich_image() -> ClusterImage:
         False,
         (DIR,),
     )
-    acl = AccessControlEntryRecord(id=A, resource_name="t", principal="User:x", host="*")
     return ClusterImage(
         "cluster",
         topics_by_name={"t": topic},
@@ -42,7 +42,12 @@ def rich_image() -> ClusterImage:
         features={"metadata.version": 29, "a.version": 1},
         configs={(2, "t"): {"retention.ms": "1"}, (4, ""): {"k": "v"}},
         next_producer_id=3000,
-        retained={("acl", A.hex()): acl},
+        access=AccessImage(
+            {(("client-id", None), ("user", "x")): {"consumer_byte_rate": 1.5, "producer_byte_rate": 2.0}},
+            {("u", 2): Credential(b"salt", b"stored", b"server", 8192)},
+            {A: Acl(2, "t", 3, "User:x", "*", 3, 3)},
+        ),
+        retained={("token", "t"): DelegationTokenRecord(token_id="t", owner="User:x")},
         end_offset=77,
         epoch=5,
         last_timestamp_ms=123,
