@@ -13,6 +13,7 @@ from broker.api.group_classic import GroupClassicApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
+from broker.api.offset_delete import OffsetDeleteApi
 from broker.api.route import RequestContext
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.shard import CommitRequest, OffsetEntry
@@ -232,6 +233,7 @@ class GroupRig:
             GroupClassicApi(self.coordinator),
             GroupOffsetsApi(self.coordinator, self.image),
             GroupTxnOffsetsApi(self.coordinator, self.image),
+            OffsetDeleteApi(self.coordinator, self.image),
             GroupAdminApi(self.coordinator),
         )
         self.routes = {route.api_key: route for family in families for route in family.routes()}

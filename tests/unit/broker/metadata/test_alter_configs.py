@@ -17,7 +17,14 @@ from broker.metadata.errors import (
     PolicyViolation,
     UnknownTopicOrPartition,
 )
-from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, TopicImage
+from broker.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    TopicImage,
+)
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.snapshot import SnapshotId, decode_snapshot, encode_snapshot, image_records
 from config.operations import Operation
@@ -298,3 +305,42 @@ async def test_nothing_is_in_force_that_did_not_reach_the_disk(node: Node) -> No
     with pytest.raises(Exception, match="controller stopped"):
         await controller.alter_configs([change(T, ("flush.ms", "1"))])
     assert controller.image.configs == {}
+
+
+GROUP, METRICS = (GROUP_RESOURCE, "g"), (CLIENT_METRICS_RESOURCE, "m")
+
+
+def test_groups_and_subscriptions_have_configs_of_their_own() -> None:
+    image, errors = planned(
+        image_with(),
+        [
+            change(GROUP, ("consumer.session.timeout.ms", "50000")),
+            change(METRICS, ("metrics", "a."), ("interval.ms", "100")),
+        ],
+    )
+    assert errors == [None, None]
+    assert image.configs[GROUP] == {"consumer.session.timeout.ms": "50000"}
+    assert image.configs[METRICS] == {"metrics": "a.", "interval.ms": "100"}
+    image, errors = planned(image, [replace_by(GROUP), change(METRICS, ("interval.ms", None, DELETE))])
+    assert errors == [None, None]
+    assert (GROUP in image.configs, image.configs[METRICS]) == (False, {"metrics": "a."})
+
+
+@pytest.mark.parametrize(
+    ("entry", "error"),
+    [
+        (change((GROUP_RESOURCE, ""), ("consumer.session.timeout.ms", "50000")), InvalidRequest),
+        (change(GROUP, ("no.such.key", "1")), InvalidConfiguration),
+        (change(GROUP, ("consumer.session.timeout.ms", "1")), InvalidConfiguration),
+        (change(GROUP, ("consumer.session.timeout.ms", "1", APPEND)), InvalidConfiguration),
+        (change((CLIENT_METRICS_RESOURCE, ""), ("interval.ms", "100")), InvalidRequest),
+        (change(METRICS, ("no.such.key", "1")), InvalidRequest),
+        (change(METRICS, ("interval.ms", "99")), InvalidRequest),
+        (change(METRICS, ("interval.ms", "soon")), InvalidConfiguration),
+        (change(METRICS, ("match", "color=red")), InvalidConfiguration),
+        (change(METRICS, ("metrics", "a.", APPEND)), InvalidConfiguration),
+    ],
+)
+def test_refused_configs_of_groups_and_subscriptions(entry: ResourceChange, error: type) -> None:
+    image, errors = planned(image_with(), [entry])
+    assert ([type(one) for one in errors], image.configs) == ([error], {})

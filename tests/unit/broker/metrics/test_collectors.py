@@ -21,6 +21,8 @@ from broker.metrics.collectors import BrokerCollector
 from broker.metrics.docs import exported_name
 from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
 from broker.runtime.pools import Pools
+from broker.telemetry.otlp import Point
+from broker.telemetry.store import ClientMetricsStore
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
@@ -47,6 +49,8 @@ class Rig:
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
         recovery = Recovery(hosted.logs, pools, scheduler, 1, lambda: 0)
         self.cleaner = CleanerBed(hosted).cleaner
+        self.client_metrics = ClientMetricsStore()
+        self.client_metrics.put("i", "app", [Point("m.x", (("node", "1"),), 2.5, False)])
         watched = Watched(
             self.phase,
             connections,
@@ -59,6 +63,7 @@ class Rig:
             cast(Any, _Moves()),
             hosted.logs,
             cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
+            self.client_metrics,
         )
         sources = broker_sources(watched, lambda: coordinators, lambda: 0.25)
         self.registry = CollectorRegistry()
@@ -249,3 +254,11 @@ def test_an_observation_on_a_bound_belongs_below_it() -> None:
 )
 def test_the_broker_state_is_the_number_kafka_uses(phase: str, state: int) -> None:
     assert broker_state(phase) == state
+
+
+def test_what_clients_have_pushed_is_exported(rig: Rig) -> None:
+    labels = {"client_instance_id": "i", "client_id": "app", "metric": "m.x", "attributes": "node=1"}
+    assert rig.value("odradek_client_metric", **labels) == 2.5
+    assert rig.value("odradek_client_metrics_clients") == 1
+    assert rig.value("odradek_client_metrics_pushes_total") == 1
+    assert rig.value("odradek_client_metrics_dropped_total") == 0
