@@ -1,0 +1,179 @@
+"""Apache Kafka's tools for operators: configs, elections, features, the quorum, client metrics, groups, records."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness import java
+from tests.harness.broker import BrokerProcess
+from tests.harness.java import MAIN_CLASSES
+from tests.harness.raw import RawClient, eventually
+
+pytestmark = pytest.mark.jvm
+
+
+def tool(name: str, bootstrap: str, *arguments: str, stdin: str = "") -> str:
+    return java.tool(name, "--bootstrap-server", bootstrap, *arguments, stdin=stdin)
+
+
+def attempt(name: str, bootstrap: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a tool that may fail."""
+    return java.run(MAIN_CLASSES[name], "--bootstrap-server", bootstrap, *arguments)
+
+
+def test_configs_of_each_kind_are_altered_described_and_deleted(bootstrap: str, unique: str) -> None:
+    for kind, name, key, value in (
+        ("client-metrics", unique, "interval.ms", "7000"),
+        ("groups", unique, "consumer.session.timeout.ms", "50000"),
+    ):
+        entity = ("--entity-type", kind, "--entity-name", name)
+        tool("kafka-configs", bootstrap, *entity, "--alter", "--add-config", f"{key}={value}")
+        assert f"{key}={value}" in tool("kafka-configs", bootstrap, *entity, "--describe")
+        listed = tool("kafka-configs", bootstrap, "--entity-type", kind, "--describe")
+        assert name in listed, (kind, listed)
+        tool("kafka-configs", bootstrap, *entity, "--alter", "--delete-config", key)
+        assert f"{key}={value}" not in tool("kafka-configs", bootstrap, *entity, "--describe")
+    refused = attempt(
+        *("kafka-configs", bootstrap, "--entity-type", "groups", "--entity-name", unique),
+        *("--alter", "--add-config", "consumer.session.timeout.ms=1"),
+    )
+    assert refused.returncode and "consumer.session.timeout.ms must be greater than or equal to" in (
+        refused.stdout + refused.stderr
+    )
+
+
+def test_users_have_credentials_and_quotas(bootstrap: str, unique: str) -> None:
+    user = ("--entity-type", "users", "--entity-name", unique)
+    tool(
+        "kafka-configs", bootstrap, *user, "--alter", "--add-config", "SCRAM-SHA-256=[iterations=8192,password=secret]"
+    )
+    tool("kafka-configs", bootstrap, *user, "--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50")
+
+    def described() -> str:
+        return tool("kafka-configs", bootstrap, *user, "--describe")
+
+    shown = described()
+    assert "SCRAM-SHA-256=iterations=8192" in shown and "secret" not in shown
+    assert "producer_byte_rate=1024.0" in shown and "request_percentage=50.0" in shown
+    tool("kafka-configs", bootstrap, *user, "--alter", "--delete-config", "SCRAM-SHA-256")
+    tool("kafka-configs", bootstrap, *user, "--alter", "--delete-config", "producer_byte_rate")
+    shown = described()
+    assert "SCRAM" not in shown and "producer_byte_rate" not in shown and "request_percentage" in shown
+    address = ("--entity-type", "ips", "--entity-name", "127.0.0.7")
+    tool("kafka-configs", bootstrap, *address, "--alter", "--add-config", "connection_creation_rate=20")
+    assert "connection_creation_rate=20.0" in tool("kafka-configs", bootstrap, *address, "--describe")
+    tool("kafka-configs", bootstrap, *address, "--alter", "--delete-config", "connection_creation_rate")
+
+
+def test_leaders_that_lead_are_left_alone(bootstrap: str, unique: str) -> None:
+    tool("kafka-topics", bootstrap, "--create", "--topic", unique, "--partitions", "2")
+    election = ("kafka-leader-election", bootstrap, "--election-type", "preferred")
+    assert "Valid replica already elected for partitions" in tool(*election, "--topic", unique, "--partition", "0")
+    tool(*election, "--all-topic-partitions")
+    missing = attempt(*election, "--topic", unique, "--partition", "9")
+    assert missing.returncode and f"{unique}-9" in missing.stdout + missing.stderr
+
+
+def test_features_are_described_and_set(bootstrap: str) -> None:
+    described = tool("kafka-features", bootstrap, "describe")
+    assert re.search(
+        r"Feature: metadata\.version\s+SupportedMinVersion: 3\.3-IV3\s.*FinalizedVersionLevel: 4\.2-IV1\s", described
+    )
+    upgraded = tool("kafka-features", bootstrap, "upgrade", "--feature", "metadata.version=29")
+    assert "metadata.version was upgraded to 29." in upgraded
+    refused = attempt("kafka-features", bootstrap, "downgrade", "--feature", "metadata.version=7")
+    assert refused.returncode and "metadata.version" in refused.stdout + refused.stderr
+
+
+def test_the_quorum_is_described(bootstrap: str) -> None:
+    status = tool("kafka-metadata-quorum", bootstrap, "describe", "--status")
+    assert re.search(r"^LeaderId:\s+1$", status, re.MULTILINE)
+    assert re.search(r"^MaxFollowerLag:\s+0$", status, re.MULTILINE)
+    assert re.search(r"^CurrentObservers:\s+\[\]$", status, re.MULTILINE)
+    replication = tool("kafka-metadata-quorum", bootstrap, "describe", "--replication")
+    assert len(replication.splitlines()) == 2 and replication.splitlines()[1].split()[-1] == "Leader"
+
+
+def test_unknown_brokers_cannot_be_unregistered(bootstrap: str) -> None:
+    done = java.run(MAIN_CLASSES["kafka-cluster"], "unregister", "--bootstrap-server", bootstrap, "--id", "77")
+    assert "Broker ID 77 is not currently registered" in done.stdout + done.stderr
+
+
+def test_client_metrics_are_subscribed_to(bootstrap: str, unique: str) -> None:
+    wishes = ("--metrics", "org.apache.kafka.producer.,org.apache.kafka.consumer.", "--interval", "5000")
+    match = ("--match", "client_software_name=apache-kafka-java")
+    tool("kafka-client-metrics", bootstrap, "--alter", "--name", unique, *wishes, *match)
+    described = tool("kafka-client-metrics", bootstrap, "--describe", "--name", unique)
+    assert "interval.ms=5000" in described and "match=client_software_name=apache-kafka-java" in described
+    assert unique in tool("kafka-client-metrics", bootstrap, "--list").split()
+    tool("kafka-client-metrics", bootstrap, "--delete", "--name", unique)
+    assert unique not in tool("kafka-client-metrics", bootstrap, "--list").split()
+
+
+def test_a_java_consumer_pushes_what_a_subscription_wants(
+    shared_broker: BrokerProcess, unique: str, is_reference: bool
+) -> None:
+    if is_reference:
+        pytest.skip("without a plugin the reference offers no telemetry")
+    bootstrap = shared_broker.bootstrap
+    tool("kafka-client-metrics", bootstrap, "--alter", "--name", unique, "--metrics", "*", "--interval", "100")
+    try:
+        tool("kafka-console-producer", bootstrap, "--topic", unique, stdin="a\nb\n")
+        tool(
+            *("kafka-console-consumer", bootstrap, "--topic", unique, "--from-beginning", "--timeout-ms", "3000"),
+            *("--command-property", f"client.id={unique}"),
+        )
+        exported = shared_broker.http_get("/metrics")
+        pushed = [line for line in exported.splitlines() if line.startswith("odradek_client_metric{")]
+        assert any(f'client_id="{unique}"' in line and "org.apache.kafka." in line for line in pushed), pushed
+    finally:
+        tool("kafka-client-metrics", bootstrap, "--delete", "--name", unique)
+
+
+def test_every_command_about_groups(shared_broker: BrokerProcess, unique: str, tmp_path: Path) -> None:
+    bootstrap, group = shared_broker.bootstrap, f"group-{unique}"
+    with RawClient((shared_broker.host, shared_broker.port)) as client:
+        client.create_topic(unique, 2)
+    tool("kafka-console-producer", bootstrap, "--topic", unique, stdin="".join(f"{n}\n" for n in range(10)))
+    consume = ("--topic", unique, "--group", group, "--from-beginning", "--max-messages", "10", "--timeout-ms", "20000")
+    tool("kafka-console-consumer", bootstrap, *consume)
+
+    def groups(*arguments: str) -> str:
+        return tool("kafka-consumer-groups", bootstrap, *arguments)
+
+    assert group in groups("--list").split()
+    assert re.search(rf"^{group}\s+Classic\s+Empty|^{group}\s+Empty", groups("--list", "--state"), re.MULTILINE)
+    offsets = groups("--describe", "--group", group, "--offsets")
+    assert len([line for line in offsets.splitlines() if line.startswith(group)]) == 2
+    members = attempt("kafka-consumer-groups", bootstrap, "--describe", "--group", group, "--members")
+    assert "has no active members" in members.stdout + members.stderr
+    assert re.search(rf"^{group}\s.*\sEmpty\s+0", groups("--describe", "--group", group, "--state"), re.MULTILINE)
+
+    reset = ("--reset-offsets", "--group", group, "--topic", unique)
+    exported = groups(*reset, "--to-earliest", "--dry-run", "--export")
+    assert sorted(exported.split()) == [f'"{unique}",{number},0' for number in (0, 1)]
+    plan = tmp_path / "offsets.csv"
+    plan.write_text(f"{unique},0,1\n{unique},1,2\n")
+    groups("--reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
+
+    def committed() -> dict[str, str]:
+        rows = [line.split() for line in groups("--describe", "--group", group).splitlines() if line.startswith(group)]
+        return {row[2]: row[3] for row in rows}
+
+    assert committed() == {"0": "1", "1": "2"}
+    deleted = groups("--delete-offsets", "--group", group, "--topic", f"{unique}:0")
+    assert "Successful" in deleted
+    assert committed() == {"0": "-", "1": "2"} or committed() == {"1": "2"}
+    assert "was successful" in groups("--delete", "--group", group)
+    eventually(lambda: group not in groups("--list").split())
+    missing = attempt("kafka-consumer-groups", bootstrap, "--delete", "--group", group)
+    assert "GroupIdNotFoundException" in missing.stdout + missing.stderr
+
+
+def test_rules_are_refused_without_an_authorizer(bootstrap: str) -> None:
+    listed = attempt("kafka-acls", bootstrap, "--list")
+    assert "SecurityDisabledException" in listed.stdout + listed.stderr
