@@ -1,9 +1,9 @@
-"""What the controller is told of log directories: where new replicas landed, and which directories have failed.
+"""What the controller is told of log directories: where new replicas landed, what is cordoned, what has failed.
 
 While a directory is left the broker goes on, and clients learn from the metadata that the partitions of the failed one
 have no leader. A broker that cannot report this within log.dir.failure.timeout.ms stops: its metadata would go on to
 send clients here. It also stops with the last directory, and with the one that holds the metadata log.
-Source: KIP-112, KIP-858; Kafka's BrokerLifecycleManager, AssignmentsManager.
+Source: KIP-112, KIP-858, KIP-1066; Kafka's BrokerLifecycleManager, AssignmentsManager.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
+from broker.metadata.controller.features import tells_cordoned_dirs
 from broker.metadata.controller.run import Controller
 from broker.metadata.errors import ControllerClosed
-from broker.metadata.image import ClusterImage, Delta
+from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta
 from broker.partition.manager import PartitionManager
 from broker.runtime.tasks import TaskOwner
 from storage.dirs.log_dir import LogDir
@@ -45,10 +47,13 @@ class DirReports:
         self._controller = controller
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
-        """Report where new replicas landed whose place the metadata could not know."""
+        """Report where new replicas landed whose place the metadata could not know, and what is cordoned by now."""
         landed = self._partitions.landed(delta)
         if landed:
             self._tasks.spawn("landed", self._controller.assign_directories(landed))
+        may_differ = delta.features_changed or any(kind == BROKER_RESOURCE for kind, _ in delta.changed_configs)
+        if may_differ and tells_cordoned_dirs(image):
+            self._tasks.spawn("cordoned", self._report_cordoned())
 
     def on_lost(self, log_dir: LogDir, failure: StorageFailure) -> None:
         """Draw the conclusion from a directory that has failed; one that never had an identity is known to nobody."""
@@ -60,6 +65,11 @@ class DirReports:
         elif any(log_dir.directory_id):
             self._offline.add(log_dir.directory_id)
             self._tasks.spawn(log_dir.path, self._report_offline(log_dir.path))
+
+    async def _report_cordoned(self) -> None:
+        cordoned = [one.directory_id for one in self._logs.online_dirs() if one.path in self._logs.cordoned]
+        with suppress(ControllerClosed):  # the broker stops, and the next start tells
+            await self._controller.cordon_directories(cordoned)
 
     async def _report_offline(self, path: str) -> None:
         controller = self._controller

@@ -335,6 +335,7 @@ class MetadataDraft:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             log_dirs=tuple(record.log_dirs),
+            cordoned_log_dirs=None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
         )
 
     def _registration_change(self, record: BrokerRegistrationChangeRecord, offset: int) -> None:
@@ -345,6 +346,8 @@ class MetadataDraft:
             broker = broker._replace(in_controlled_shutdown=True)
         if record.log_dirs:
             broker = broker._replace(log_dirs=tuple(record.log_dirs))
+        if record.cordoned_log_dirs is not None:
+            broker = broker._replace(cordoned_log_dirs=tuple(record.cordoned_log_dirs))
         self._editable_brokers()[record.broker_id] = broker
 
     def _set_fenced(self, broker_id: int, epoch: int, offset: int, *, fenced: bool) -> None:

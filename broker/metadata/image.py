@@ -83,6 +83,8 @@ class BrokerImage(NamedTuple):
     fenced: bool
     in_controlled_shutdown: bool
     log_dirs: tuple[bytes, ...]
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
+    """Those that take no new replicas; None until the broker has told, which it does from 4.3-IV0 on."""
 
     def endpoint(self, listener_name: str) -> EndpointImage | None:
         """Return the address for clients that came through a listener, or None when the broker has none there."""

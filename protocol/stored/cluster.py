@@ -4,6 +4,7 @@ RegisterBrokerRecord:
 - v1: adds in_controlled_shutdown.
 - v2: adds is_migrating_zk_broker.
 - v3: adds log_dirs.
+- v4: adds cordoned_log_dirs.
 PartitionRecord:
 - v1: adds directories.
 - v2: adds eligible_leader_replicas, last_known_elr.
@@ -13,6 +14,7 @@ PartitionChangeRecord:
 BrokerRegistrationChangeRecord:
 - v1: adds in_controlled_shutdown.
 - v2: adds log_dirs.
+- v3: adds cordoned_log_dirs.
 """
 
 from typing import ClassVar
@@ -42,11 +44,11 @@ class BrokerFeature:
 
 @message
 class RegisterBrokerRecord:
-    """Versions 0 to 3, flexible."""
+    """Versions 0 to 4, flexible."""
 
     RECORD_TYPE: ClassVar[int] = 0
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 3
+    MAX_VERSION: ClassVar[int] = 4
     FLEXIBLE_SINCE: ClassVar[int] = 0
 
     broker_id: int = field(INT32)
@@ -59,6 +61,7 @@ class RegisterBrokerRecord:
     fenced: bool = field(BOOL, default=True)
     in_controlled_shutdown: bool = field(BOOL, since=1)
     log_dirs: list[bytes] = field(array(UUID), since=3, tag=0)
+    cordoned_log_dirs: list[bytes] | None = field(array(UUID), since=4, nullable=True, tag=1, default=None)
 
 
 @message
@@ -273,11 +276,11 @@ class ProducerIdsRecord:
 
 @message
 class BrokerRegistrationChangeRecord:
-    """Versions 0 to 2, flexible."""
+    """Versions 0 to 3, flexible."""
 
     RECORD_TYPE: ClassVar[int] = 17
     MIN_VERSION: ClassVar[int] = 0
-    MAX_VERSION: ClassVar[int] = 2
+    MAX_VERSION: ClassVar[int] = 3
     FLEXIBLE_SINCE: ClassVar[int] = 0
 
     broker_id: int = field(INT32)
@@ -285,6 +288,7 @@ class BrokerRegistrationChangeRecord:
     fenced: int = field(INT8, tag=0)
     in_controlled_shutdown: int = field(INT8, since=1, tag=1)
     log_dirs: list[bytes] = field(array(UUID), since=2, tag=2)
+    cordoned_log_dirs: list[bytes] | None = field(array(UUID), since=3, nullable=True, tag=3, default=None)
 
 
 @message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import admin, batches
-from tests.harness.broker import BrokerProcess, KafkaProcess, broker_class
+from tests.harness.broker import BrokerProcess, broker_class
 from tests.harness.raw import RawClient, eventually
 from tests.harness.wire import Struct
 
@@ -19,12 +19,10 @@ NO_ROOM = "All brokers are currently fenced, or have all their log directories c
 
 @pytest.fixture(scope="module")
 def module_broker(tmp_path_factory: pytest.TempPathFactory):
-    """Give a broker with three directories, at the metadata.version where the reference cordons."""
+    """Give a broker with three directories."""
     directory = tmp_path_factory.mktemp("broker")
     paths = ",".join(str(directory / name) for name in ("a", "b", "c"))
     process = broker_class()(directory, {"log.dirs": paths, "num.partitions": "1"})
-    if isinstance(process, KafkaProcess):
-        process.release_version = "4.3-IV0"
     yield process
     process.close()
     assert not process.trouble(), process.trouble()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.harness.broker import BrokerProcess
+from tests.harness.broker import BrokerProcess, TakeOver
+from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient
 
@@ -25,3 +27,23 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     both = Pair(tmp_path_factory.mktemp("pair"))
     yield both
     both.close()
+
+
+@pytest.fixture
+def take_over(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TakeOver]:
+    """Give a function that starts a broker on the same two directories; the one before must have ended.
+
+    Each has the properties that the test's module calls PROPERTIES.
+    """
+    brokers: list[BrokerProcess] = []
+
+    def start(kind: type[BrokerProcess]) -> BrokerProcess:
+        properties = {**request.module.PROPERTIES, **log_dirs(*new_directories(tmp_path, 2))}
+        brokers.append(kind(tmp_path / f"broker-{len(brokers)}", properties))
+        brokers[-1].start()
+        return brokers[-1]
+
+    yield start
+    for broker in brokers:
+        broker.close()
+    assert not [line for broker in brokers for line in broker.trouble()]

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.harness import batches
 from tests.harness.batches import Record
-from tests.harness.broker import BrokerProcess, KafkaProcess
+from tests.harness.broker import BrokerProcess, KafkaProcess, TakeOver
 from tests.harness.disk import Idempotent
 from tests.harness.log_dirs import (
     create_in,
     folders,
     future_folders,
     future_in,
-    log_dirs,
     move,
-    new_directories,
     places,
     throttle,
     wait_for_leaders,
@@ -43,25 +41,7 @@ PROPERTIES = {
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "200",
 }
-Make = Callable[[type[BrokerProcess]], BrokerProcess]
 KINDS = {"Kafka": KafkaProcess, "Odradek": BrokerProcess}
-
-
-@pytest.fixture
-def take_over(tmp_path: Path) -> Iterator[Make]:
-    """Give a function that starts a broker on the same two directories; the one before must have ended."""
-    brokers: list[BrokerProcess] = []
-
-    def start(kind: type[BrokerProcess]) -> BrokerProcess:
-        properties = {**PROPERTIES, **log_dirs(*new_directories(tmp_path, 2))}
-        brokers.append(kind(tmp_path / f"broker-{len(brokers)}", properties))
-        brokers[-1].start()
-        return brokers[-1]
-
-    yield start
-    for broker in brokers:
-        broker.close()
-    assert not [line for broker in brokers for line in broker.trouble()]
 
 
 def connect(broker: BrokerProcess) -> RawClient:
@@ -94,7 +74,9 @@ def check(broker: BrokerProcess, data: bytes, producer: Idempotent) -> None:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize(("first", "second"), [("Kafka", "Odradek"), ("Odradek", "Kafka"), ("Odradek", "Odradek")])
-def test_a_move_that_one_began_is_finished_by_the_other(take_over: Make, first: str, second: str, clean: bool) -> None:
+def test_a_move_that_one_began_is_finished_by_the_other(
+    take_over: TakeOver, first: str, second: str, clean: bool
+) -> None:
     broker = take_over(KINDS[first])
     a, b = broker.log_directories
     with connect(broker) as client:
@@ -134,7 +116,7 @@ def _both(a: Path, b: Path) -> None:
 @pytest.mark.parametrize("state", [_only_the_copy, _both])
 @pytest.mark.parametrize(("first", "second"), [("Kafka", "Odradek"), ("Odradek", "Kafka"), ("Odradek", "Odradek")])
 def test_a_swap_that_one_was_killed_in_is_finished_by_the_other(
-    take_over: Make, first: str, second: str, state: Callable[[Path, Path], None]
+    take_over: TakeOver, first: str, second: str, state: Callable[[Path, Path], None]
 ) -> None:
     broker = take_over(KINDS[first])
     a, b = broker.log_directories

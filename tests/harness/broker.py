@@ -223,8 +223,8 @@ class KafkaProcess(BrokerProcess):
     start_timeout_s = 90.0
     stop_timeout_s = 60.0
     heap = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    # The metadata.version of a fresh directory: the highest that Odradek runs at too.
-    release_version = "4.2-IV1"
+    # The metadata.version of a fresh directory: what the reference formats by itself.
+    release_version = "4.3-IV0"
 
     def default_properties(self) -> dict[str, str]:
         """Return Odradek's test properties and what a single Kafka node needs besides."""
@@ -270,6 +270,9 @@ class KafkaProcess(BrokerProcess):
 
 # What the fixture `broker_factory` gives: make(properties, environment=..., arguments=..., start=True).
 BrokerFactory = Callable[..., BrokerProcess]
+
+# What the fixture `take_over` gives: start a broker of a kind on the directories that all of them have in turn.
+TakeOver = Callable[[type[BrokerProcess]], BrokerProcess]
 
 
 def broker_class() -> type[BrokerProcess]:

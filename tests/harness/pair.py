@@ -38,14 +38,11 @@ class Pair:
         *,
         disks: int = 0,
         properties: Mapping[str, str] = {},
-        release_version: str = KafkaProcess.release_version,
     ):
         """Start both; with several disks, these are directories of each broker's own, named alike."""
         self.ours = broker_class()(directory / "ours", {**PROPERTIES, **properties})
         self.kafka = KafkaProcess(directory / "kafka", {**PROPERTIES, **properties})
         for broker in self.brokers:
-            if isinstance(broker, KafkaProcess):
-                broker.release_version = release_version
             if disks:
                 broker.properties.update(log_dirs(*new_directories(broker.directory, disks)))
             broker.start()

@@ -83,6 +83,7 @@ def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.log_dirs),
+        cordoned_log_dirs=None if broker.cordoned_log_dirs is None else list(broker.cordoned_log_dirs),
     )
 
 

@@ -4,7 +4,8 @@ Metadata name a directory for each replica, the broker knows where its logs real
 counts and is recorded. A partition whose directory is away has no leader. Its in-sync set stays: the last member of it
 has the records, and leads again once the directory is back.
 
-Source: KIP-858; ReplicationControlManager.handleDirectoriesOffline, handleBrokerUnfenced, handleAssignReplicasToDirs.
+Source: KIP-858, KIP-1066; ReplicationControlManager.handleDirectoriesOffline, handleBrokerUnfenced,
+handleAssignReplicasToDirs, handleDirectoriesCordoned.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from broker.metadata.controller.features import tells_cordoned_dirs
 from broker.metadata.controller.plan import Plan
 from broker.metadata.image import NO_LEADER, ClusterImage, PartitionDelta, PartitionImage, partitions_of
 from protocol.stored.cluster import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -75,6 +77,18 @@ def plan_assign_directories(image: ClusterImage, broker_id: int, directories: Wh
         else:
             records.append(_without_leader(replica, broker_id, landed))
     return Plan(records, None)
+
+
+def plan_cordon_directories(image: ClusterImage, broker_id: int, cordoned: Collection[bytes]) -> Plan[None]:
+    """Plan the report of which directories are cordoned; none, too, is said once. Older readers are told nothing."""
+    broker = image.brokers[broker_id]
+    known = broker.cordoned_log_dirs
+    if not tells_cordoned_dirs(image) or (known is not None and set(known) == set(cordoned)):
+        return Plan([], None)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+    )
+    return Plan([change], None)
 
 
 class _Replica(NamedTuple):

@@ -28,7 +28,9 @@ KRAFT_VERSION = "kraft.version"
 TRANSACTION_VERSION = "transaction.version"
 
 METADATA_VERSION_LEVEL = 29
-"""4.2-IV1: what a new cluster starts at."""
+"""4.2-IV1: what a new cluster starts at, so that Apache Kafka 4.2 can take it over too; all we do is there below it."""
+NEWEST_METADATA_VERSION_LEVEL = 30
+"""4.3-IV0, where Apache Kafka 4.3 starts a new cluster: a log that was formatted by it is served and written at it."""
 KRAFT_VERSION_LEVEL = 1
 """Voters are kept in the log itself, as `kafka-storage format --standalone` sets it up."""
 TRANSACTION_VERSION_LEVEL = 2
@@ -36,7 +38,7 @@ TRANSACTION_VERSION_LEVEL = 2
 
 SUPPORTED_FEATURES = (
     FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_LEVEL),
-    FeatureRange(METADATA_VERSION, 7, METADATA_VERSION_LEVEL),
+    FeatureRange(METADATA_VERSION, 7, NEWEST_METADATA_VERSION_LEVEL),
     FeatureRange(TRANSACTION_VERSION, 0, TRANSACTION_VERSION_LEVEL),
 )
 """By name, as registrations and ApiVersions list them."""
@@ -74,7 +76,7 @@ def check_metadata_version(levels: Mapping[str, int]) -> None:
     if level is not None and not supported.min_level <= level <= supported.max_level:
         raise UnsupportedMetadataVersion(
             f"the metadata log is at {METADATA_VERSION} {level}; this broker runs at levels "
-            f"{supported.min_level} to {supported.max_level} (up to Apache Kafka 4.2)"
+            f"{supported.min_level} to {supported.max_level} (up to Apache Kafka 4.3)"
         )
 
 
@@ -86,12 +88,17 @@ def record_version(record: object, level: int) -> int | None:
     return sum(level >= since for since in steps)
 
 
-_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS = 7, 8, 17, 23
+def tells_cordoned_dirs(image: ClusterImage) -> bool:
+    """Tell whether registrations say which log directories are cordoned, as they do from 4.3-IV0 on."""
+    return image.features.get(METADATA_VERSION, 0) >= _CORDONED_DIRS
+
+
+_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS, _CORDONED_DIRS = 7, 8, 17, 23, 30
 
 _VERSION_STEPS: dict[type, tuple[int, ...]] = {
     PartitionRecord: (_DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS),
     PartitionChangeRecord: (_DIRECTORY_ASSIGNMENT, _ELIGIBLE_LEADERS),
-    RegisterBrokerRecord: (_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT),
-    BrokerRegistrationChangeRecord: (_CONTROLLED_SHUTDOWN, _DIRECTORY_ASSIGNMENT),
+    RegisterBrokerRecord: (_CONTROLLED_SHUTDOWN, _MIGRATION, _DIRECTORY_ASSIGNMENT, _CORDONED_DIRS),
+    BrokerRegistrationChangeRecord: (_CONTROLLED_SHUTDOWN, _DIRECTORY_ASSIGNMENT, _CORDONED_DIRS),
 }
 """The levels at which each further version of a record became legal."""

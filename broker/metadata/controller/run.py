@@ -27,6 +27,7 @@ from broker.metadata.controller.configs import AlterResult, ResourceChange, plan
 from broker.metadata.controller.directories import (
     Whereabouts,
     plan_assign_directories,
+    plan_cordon_directories,
     plan_dirs_offline,
     plan_elections_at_start,
 )
@@ -261,6 +262,10 @@ class Controller:
         pieces = range(0, len(records), MAX_RECORDS_PER_COMMAND)
         steps = [self._begin(records[first : first + MAX_RECORDS_PER_COMMAND]) for first in pieces]
         await asyncio.gather(*(answered for answered in steps if answered is not None))
+
+    async def cordon_directories(self, cordoned: Collection[bytes]) -> None:
+        """Record which log directories take no new replicas, where the log's level has a place for it."""
+        await self._execute(plan_cordon_directories(self._pending_image, self._node_id, cordoned))
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """Return a block of producer ids that nobody ever had."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import pytest
 
 from broker.background.dir_reports import DirReports
 from broker.metadata.errors import ControllerClosed
-from broker.metadata.image import Delta, partitions_of
+from broker.metadata.image import BROKER_RESOURCE, Delta, partitions_of
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.harness.hosted import Hosted
@@ -24,6 +25,7 @@ class Controller:
         self._hosted = hosted
         self.offline: list[tuple[frozenset[bytes], dict[TopicPartition, bytes]]] = []
         self.assigned: list[dict[TopicPartition, bytes]] = []
+        self.cordoned: list[list[bytes]] = []
         self.answers = asyncio.Event()
         self.failure: Exception | None = None
         self.ended_by: Exception | None = None
@@ -43,6 +45,11 @@ class Controller:
 
     async def assign_directories(self, directories: dict[TopicPartition, bytes]) -> None:
         self.assigned.append(directories)
+
+    async def cordon_directories(self, cordoned: list[bytes]) -> None:
+        self.cordoned.append(cordoned)
+        if self.failure is not None:
+            raise self.failure
 
 
 class Bed:
@@ -132,3 +139,32 @@ async def test_new_replicas_are_reported_where_they_landed(bed: Bed) -> None:
     assert bed.controller.assigned == [
         {TopicPartition("t", number): bed.dirs[number].directory_id for number in range(3)}
     ]
+
+
+CONFIGURED = Delta(changed_configs=frozenset({(BROKER_RESOURCE, "1")}))
+
+
+@pytest.mark.parametrize("delta", [CONFIGURED, Delta(features_changed=True)], ids=["configs", "features"])
+async def test_cordoned_directories_are_reported_when_they_may_have_changed(bed: Bed, delta: Delta) -> None:
+    bed.hosted.logs.cordoned = frozenset({bed.dirs[1].path, "/unknown"})
+    bed.reports.publish(delta, replace(bed.hosted.current, features={"metadata.version": 30}))
+    await asyncio.sleep(0)
+    assert bed.controller.cordoned == [[bed.dirs[1].directory_id]]
+
+
+async def test_cordoned_directories_are_not_reported_without_need_or_to_an_older_log(bed: Bed) -> None:
+    bed.reports.publish(CONFIGURED, replace(bed.hosted.current, features={"metadata.version": 29}))
+    bed.reports.publish(Delta(), replace(bed.hosted.current, features={"metadata.version": 30}))
+    await asyncio.sleep(0)
+    assert bed.controller.cordoned == []
+
+
+async def test_a_controller_that_is_closing_need_not_know_what_is_cordoned(
+    bed: Bed, caplog: pytest.LogCaptureFixture
+) -> None:
+    bed.controller.failure = ControllerClosed("closed")
+    bed.reports.publish(CONFIGURED, replace(bed.hosted.current, features={"metadata.version": 30}))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert bed.controller.cordoned == [[]]
+    assert not caplog.records

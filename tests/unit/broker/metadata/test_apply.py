@@ -169,6 +169,18 @@ def test_a_broker_registers_and_is_unfenced() -> None:
         replay(image, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1))
 
 
+def test_cordoned_directories_are_those_told_last() -> None:
+    image, _ = replay(EMPTY, RegisterBrokerRecord(broker_id=1, broker_epoch=0, log_dirs=[A]))
+    assert image.brokers[1].cordoned_log_dirs is None
+    for told, known in (([A], (A,)), (None, (A,)), ([], ())):
+        change = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=0, cordoned_log_dirs=told)
+        image, _ = replay(image, change)
+        assert image.brokers[1].cordoned_log_dirs == known
+    assert image.brokers[1].log_dirs == (A,)
+    image, _ = replay(image, RegisterBrokerRecord(broker_id=1, broker_epoch=8, log_dirs=[A]))
+    assert image.brokers[1].cordoned_log_dirs is None, "a broker that registers anew tells anew"
+
+
 def test_a_transaction_counts_when_it_ends() -> None:
     draft = MetadataDraft(EMPTY)
     draft.replay(BeginTransactionRecord(), 3)

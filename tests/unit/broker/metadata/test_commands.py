@@ -47,6 +47,7 @@ from broker.metadata.image import ClusterImage, EndpointImage, FeatureRange
 from config.resolve import Resolver
 from config.views import BrokerConfig, GroupConfig
 from protocol.stored.cluster import (
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -298,15 +299,18 @@ def test_a_log_that_says_nothing_of_transactions_is_at_level_0() -> None:
 
 
 def test_a_log_of_an_unknown_metadata_version_is_refused() -> None:
-    check_metadata_version({"metadata.version": 29})
-    for level in (6, 30):
+    for level in (7, 29, 30):
+        check_metadata_version({"metadata.version": level})
+    for level in (6, 31):
         with pytest.raises(UnsupportedMetadataVersion, match=str(level)):
             check_metadata_version({"metadata.version": level})
 
 
-@pytest.mark.parametrize(("level", "versions"), [(7, (0, 1, None)), (17, (1, 3, None)), (29, (2, 3, None))])
+@pytest.mark.parametrize(
+    ("level", "versions"), [(7, (0, 1, 1, None)), (17, (1, 3, 2, None)), (29, (2, 3, 2, None)), (30, (2, 4, 3, None))]
+)
 def test_records_are_written_in_the_version_of_the_level(level: int, versions: tuple[int | None, ...]) -> None:
-    kinds = (PartitionRecord(), RegisterBrokerRecord(), TopicRecord())
+    kinds = (PartitionRecord(), RegisterBrokerRecord(), BrokerRegistrationChangeRecord(), TopicRecord())
     assert tuple(record_version(record, level) for record in kinds) == versions
 
 
@@ -314,7 +318,7 @@ def test_a_registration_carries_the_supported_features() -> None:
     record = broker_record(register(Registration(1, bytes(16), (), "r", (DIR,)), 12))
     assert record.broker_epoch == 12
     assert record.fenced
-    assert FeatureRange("metadata.version", 7, 29) in [
+    assert FeatureRange("metadata.version", 7, 30) in [
         FeatureRange(f.name, f.min_supported_version, f.max_supported_version) for f in record.features
     ]
 

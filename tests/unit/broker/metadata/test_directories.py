@@ -8,12 +8,18 @@ from broker.metadata.apply import MetadataDraft
 from broker.metadata.controller.brokers import Registration, broker_record, register
 from broker.metadata.controller.directories import (
     plan_assign_directories,
+    plan_cordon_directories,
     plan_dirs_offline,
     plan_elections_at_start,
 )
 from broker.metadata.controller.partitions import partition_record
 from broker.metadata.image import LOST_DIR, ClusterImage, PartitionImage
-from protocol.stored.cluster import BrokerRegistrationChangeRecord, PartitionChangeRecord, TopicRecord
+from protocol.stored.cluster import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    TopicRecord,
+)
 from storage.types import TopicPartition
 
 NODE = 1
@@ -121,3 +127,22 @@ def test_a_broker_that_names_no_directories_may_have_any() -> None:
     image = image_with(placed(C), log_dirs=())
     assert partitions(after(image, plan_elections_at_start(image, NODE, {})))[0].leader == NODE
     assert image.offline_replicas(partitions(image)[0]) == []
+
+
+def at_level(image: ClusterImage, level: int) -> ClusterImage:
+    return after(image, [FeatureLevelRecord(name="metadata.version", feature_level=level)])
+
+
+def test_cordoned_directories_are_told_when_they_change_and_once_that_there_are_none() -> None:
+    image = at_level(image_with(), 30)
+    for cordoned in ([], [A], [A, B], [B]):
+        [record] = plan_cordon_directories(image, NODE, cordoned).records
+        assert isinstance(record, BrokerRegistrationChangeRecord)
+        assert (record.fenced, record.log_dirs, record.cordoned_log_dirs) == (0, [], cordoned)
+        image = after(image, [record])
+        assert plan_cordon_directories(image, NODE, cordoned[::-1]).records == []
+    assert image.brokers[NODE].log_dirs == (A, B)
+
+
+def test_cordoned_directories_are_told_nobody_who_could_not_read_it() -> None:
+    assert plan_cordon_directories(at_level(image_with(), 29), NODE, [A]).records == []

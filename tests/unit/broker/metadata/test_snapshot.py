@@ -20,7 +20,7 @@ from protocol.stored.raft import VotersRecord, VotersVoter
 A, DIR = bytes([1]) * 16, bytes([9]) * 16
 
 
-def rich_image() -> ClusterImage:
+def rich_image(level: int = 29, cordoned: tuple[bytes, ...] | None = None) -> ClusterImage:
     partition = PartitionImage(1, 4, 7, (1,), (1,), (DIR,), eligible_leader_replicas=(1,), last_known_elr=(1,))
     topic = TopicImage("t", A, (partition, partition._replace(leader=-1, isr=(), eligible_leader_replicas=())))
     broker = BrokerImage(
@@ -33,13 +33,14 @@ def rich_image() -> ClusterImage:
         False,
         False,
         (DIR,),
+        cordoned,
     )
     return ClusterImage(
         "cluster",
         topics_by_name={"t": topic},
         topics_by_id={A: topic},
         brokers={1: broker},
-        features={"metadata.version": 29, "a.version": 1},
+        features={"metadata.version": level, "a.version": 1},
         configs={(2, "t"): {"retention.ms": "1"}, (4, ""): {"k": "v"}},
         next_producer_id=3000,
         access=AccessImage(
@@ -57,7 +58,7 @@ def rich_image() -> ClusterImage:
 def encoded(image: ClusterImage, quorum: QuorumRecords | None = None) -> bytes:
     return encode_snapshot(
         image_records(image),
-        level=29,
+        level=image.features["metadata.version"],
         epoch=image.epoch,
         last_timestamp_ms=image.last_timestamp_ms,
         now_ms=9,
@@ -71,6 +72,14 @@ def test_an_image_comes_back_as_it_was() -> None:
     loaded, quorum = decode_snapshot(encoded(image, QuorumRecords(1, voters)), SnapshotId(77, 5), "cluster")
     assert replace(loaded, features_epoch=0) == image
     assert quorum == QuorumRecords(1, voters)
+
+
+@pytest.mark.parametrize(("level", "kept"), [(29, None), (30, (DIR,))])
+def test_cordoned_directories_are_kept_from_the_level_on_that_has_a_place_for_them(
+    level: int, kept: tuple[bytes, ...] | None
+) -> None:
+    loaded, _ = decode_snapshot(encoded(rich_image(level, (DIR,))), SnapshotId(77, 5), "cluster")
+    assert loaded.brokers == rich_image(level, kept).brokers
 
 
 def test_the_metadata_version_is_the_first_record() -> None:
