@@ -33,11 +33,12 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def disks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Give both with three disks."""
+    """Give both with three disks; Kafka at the level at which its controller is told of cordoned directories."""
     both = Pair(
         tmp_path_factory.mktemp("cordoned"),
         disks=3,
         properties={"replica.fetch.backoff.ms": "100", "log.retention.ms": "-1"},
+        release_version="4.3-IV0",
     )
     yield both
     both.close()

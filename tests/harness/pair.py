@@ -26,6 +26,8 @@ PROPERTIES = {
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "200",
 }
+# Where a directory of ours begins: two that are compared are at one metadata.version.
+OUR_RELEASE_VERSION = "4.2-IV1"
 _T = TypeVar("_T")
 
 
@@ -38,11 +40,14 @@ class Pair:
         *,
         disks: int = 0,
         properties: Mapping[str, str] = {},
+        release_version: str = OUR_RELEASE_VERSION,
     ):
         """Start both; with several disks, these are directories of each broker's own, named alike."""
         self.ours = broker_class()(directory / "ours", {**PROPERTIES, **properties})
         self.kafka = KafkaProcess(directory / "kafka", {**PROPERTIES, **properties})
         for broker in self.brokers:
+            if isinstance(broker, KafkaProcess):
+                broker.release_version = release_version
             if disks:
                 broker.properties.update(log_dirs(*new_directories(broker.directory, disks)))
             broker.start()

@@ -38,7 +38,7 @@ class FeatureUpdate(NamedTuple):
     """As it came: a number that is no type is refused here."""
 
 
-_LEVELS_THAT_CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23)
+_LEVELS_THAT_CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 """Levels of `metadata.version`, from the lowest that can be finalized, whose records an older reader does not know."""
 
 

@@ -16,7 +16,7 @@ from tests.unit.broker.conftest import Node
 
 UP, SAFE, UNSAFE = UpgradeType
 BROKER = broker_image(1)._replace(
-    features=(FeatureRange("kraft.version", 0, 1), FeatureRange("metadata.version", 7, 29))
+    features=(FeatureRange("kraft.version", 0, 1), FeatureRange("metadata.version", 7, 30))
 )
 IMAGE = ClusterImage("c", brokers={1: BROKER}, features={"metadata.version": 29}, kraft_version=1)
 
@@ -42,8 +42,8 @@ def records(image: ClusterImage, *updates: tuple[str, int, int]) -> list[object]
     [
         (("x", 1, UP), "Invalid update version 1 for feature x. Local controller 1 does not support this feature."),
         (("x", 0, SAFE), "Invalid update version 0 for feature x. Feature x not found."),
-        (("metadata.version", 30, UP), "Local controller 1 only supports versions 7-29"),
-        (("metadata.version", 6, UNSAFE), "Local controller 1 only supports versions 7-29"),
+        (("metadata.version", 31, UP), "Local controller 1 only supports versions 7-30"),
+        (("metadata.version", 6, UNSAFE), "Local controller 1 only supports versions 7-30"),
         (("metadata.version", -1, UP), "A feature version cannot be less than 0."),
         (("metadata.version", 29, 0), "The controller does not support the given upgrade type."),
         (("metadata.version", 29, 4), "The controller does not support the given upgrade type."),
@@ -73,6 +73,11 @@ def test_levels_whose_records_are_the_same_can_be_taken_back(level: int) -> None
     assert records(IMAGE, ("metadata.version", level, SAFE)) == [
         FeatureLevelRecord(name="metadata.version", feature_level=level)
     ]
+
+
+def test_what_only_the_newest_level_tells_is_not_given_up() -> None:
+    assert records(IMAGE, ("metadata.version", 30, UP))
+    assert "Refusing to perform the requested downgrade" in refusal(at(30), ("metadata.version", 29, SAFE))
 
 
 def test_what_is_as_it_is_needs_no_record() -> None:
