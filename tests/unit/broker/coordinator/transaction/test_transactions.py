@@ -74,6 +74,16 @@ async def test_an_end_is_answered_when_decided_and_marked_in_every_partition(ver
     assert len(rig.markers(*T0)) == 1
 
 
+@pytest.mark.parametrize("server_version", [0, 1])
+async def test_a_cluster_at_an_older_level_keeps_the_epoch_of_newer_clients(server_version: int) -> None:
+    rig = TransactionRig(server_version=server_version)
+    producer = await rig.begin("x", T0, version=2)
+    assert await end(rig, producer) == producer
+    await settle()
+    assert await end(rig, producer) == producer
+    assert (rig.state("x").producer, rig.state("x").client_version) == (producer, 0)
+
+
 async def test_two_ends_at_once_leave_one_marker() -> None:
     rig = TransactionRig()
     producer = await rig.begin("x", T0)
@@ -129,12 +139,13 @@ async def test_a_decision_that_is_not_written_is_none() -> None:
     assert rig.markers(*T0) == [WrittenMarker(producer.producer_id, producer.epoch + 1, True, 3)]
 
 
-async def test_the_end_is_written_again_when_the_log_would_not_take_it() -> None:
+@pytest.mark.parametrize("failure", [RuntimeError("no space"), StorageDown()])
+async def test_the_end_is_written_again_when_the_log_would_not_take_it(failure: Exception) -> None:
     rig = TransactionRig()
     producer = await rig.begin("x", T0)
     rig.partitions.stall = asyncio.Event()
     await end(rig, producer)
-    rig.log.failure = RuntimeError("no space")
+    rig.log.failure = failure
     rig.partitions.stall.set()
     await rig.time.advance(1_000)
     assert rig.state("x").state is S.PREPARE_COMMIT
