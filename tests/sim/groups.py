@@ -209,6 +209,7 @@ class GroupRig:
         self.tasks = Tasks()
         self.partition_count = partition_count
         self.config = GroupConfig(**{"initial_rebalance_delay_ms": 0, **config})
+        self._topic_numbers = itertools.count(100)
         self.topics: dict[str, TopicImage] = {}
         self.add_topic("t", 3)
         self.add_topic("u", 1)
@@ -247,7 +248,7 @@ class GroupRig:
         return rig
 
     def add_topic(self, name: str, partition_count: int) -> bytes:
-        topic_id = (len(self.topics) + 100 + hash(name) % 50).to_bytes(16, "big")
+        topic_id = next(self._topic_numbers).to_bytes(16, "big")
         self.topics[name] = topic_image(name, topic_id, partition_count)
         return topic_id
 
