@@ -366,6 +366,7 @@ class Broker:
             ),
             self._partitions.whereabouts(self._image()),
         )
+        self._partitions.say_away()
 
     async def _stop_tasks(self) -> None:
         await self._dir_reports.close()

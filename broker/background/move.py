@@ -48,6 +48,14 @@ class Move:
         return self.future.is_gone or self.log.is_closed or self.partition.log is not self.log
 
     @property
+    def why_gone(self) -> str:
+        """Say what has gone."""
+        for log_dir in (self.source, self.destination):
+            if not log_dir.is_online:
+                return f"log directory {log_dir.path} is offline"
+        return "the partition is gone"
+
+    @property
     def is_done(self) -> bool:
         """Tell whether the copy has taken over."""
         return self.partition.log is self.future.log

@@ -127,7 +127,7 @@ class Moves:
         """Give up the moves whose partition or directory has gone."""
         for move in tuple(self._moves.values()):
             if move.is_gone and not move.is_busy:
-                self._end(move, "the partition or a directory is gone")
+                self._end(move, move.why_gone)
 
     # --- requests ---
 
@@ -184,7 +184,7 @@ class Moves:
         move = self._moves.get(tp)
         if move is not None and (move.is_gone or move.destination is not log_dir):
             if not move.is_swapping:
-                self._stop(move, f"{log_dir.path} is the destination now")
+                self._stop(move, "cancelled" if log_dir is move.source else f"{log_dir.path} is the destination now")
             await move.ended.wait()
         future = self._logs.futures.get(tp)
         if future is not None and future.log_dir is not log_dir:
@@ -320,7 +320,7 @@ class Moves:
             if move.future.log.recovery_point != durable_before:
                 self._checkpoints.note_flushed()  # a start after a crash copies anew what was not noted
         if move.is_done or move.is_stopped:
-            self._end(move, "the partition or a directory is gone")
+            self._end(move, move.why_gone)
 
     def _delay(self, move: Move, failure: Exception) -> None:
         """Leave a move alone for a while, and say why unless that was said already."""

@@ -74,6 +74,15 @@ class PartitionManager:
         """Partitions whose directory has failed."""
         return len(self._offline) + len(self._leaderless)
 
+    def say_away(self) -> None:
+        """Log how many partitions have no leader after a start because their logs are not here."""
+        if self._leaderless:
+            logger.error(
+                "logs of partitions are not here partitions=%d first=%s-%d",
+                len(self._leaderless),
+                *min(self._leaderless),
+            )
+
     def get(self, topic: str, partition: int) -> Partition:
         """Find a partition. Raises: UnknownPartition, PartitionOffline, NotLeader for one that is led by nobody."""
         found = self._hosted.get((topic, partition))

@@ -18,7 +18,10 @@ class DuplicateLog(StorageError):
     """Two directories hold a current log of the same partition."""
 
     def __init__(self, tp: TopicPartition, first: str, second: str) -> None:
-        super().__init__(f"Duplicate log directories for topic-partition {tp} found: {first} and {second}")
+        super().__init__(
+            f"Duplicate log directories for topic-partition {tp} found: {first} and {second}; "
+            "take the one away that is not to be served"
+        )
         self.tp = tp
         self.first = first
         self.second = second

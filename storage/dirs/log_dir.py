@@ -96,6 +96,8 @@ class LogDir:
                 self._fs.unlink(probe)
         except BlockingIOError as error:
             raise DirLocked(self.path) from error
+        except FileExistsError as error:
+            raise StorageFailure(f"cannot use log directory {self.path}: it is no directory", self.path) from error
         except OSError as error:
             raise StorageFailure(f"cannot use log directory {self.path}: {error}", self.path) from error
 

@@ -58,7 +58,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     state.stats.truncations += 1
     state.cut_count += 1
     state.on_cut(offset)
-    logger.info("truncated topic=%s partition=%d offset=%d", *state.tp, offset)
+    logger.info("truncated topic=%s partition=%d offset=%d dir=%s", *state.tp, offset, state.path)
     return True
 
 
