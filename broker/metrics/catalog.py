@@ -273,7 +273,7 @@ MOVE_LEFT_SECONDS = Metric(
 CLIENT_METRIC = Metric(
     "odradek_client_metric",
     Kind.GAUGE,
-    "The last number that a client has pushed of a metric, sums added up; at most 20000 series",
+    "The last number that a client has pushed of a metric, sums added up; at most 2000 series",
     ("client_instance_id", "client_id", "metric", "attributes"),
 )
 CLIENT_METRICS_CLIENTS = Metric("odradek_client_metrics_clients", Kind.GAUGE, "Clients whose metrics are kept")

@@ -43,7 +43,7 @@ IN_OTHER_WORDS = {
         *(f"metadata version as it is, v{version}" for version in (0, 1)),
         *("metadata version as it is, safe downgrade, v1", "kraft version as it is, v1", "a feature twice, v1"),
         *("metadata version down, safe, v1", "metadata version down, unsafe, v1"),
-        *(f"{name} version too high, v{version}" for name in ("group", "transaction") for version in (1, 2)),
+        *(f"group version too high, v{version}" for version in (1, 2)),
     ),
     "quorum": (*(f"{what}, v2" for what in ("another partition", "another topic", "two partitions", "two topics")),),
     "what quotas may be": ("address and user", "a key twice", "set and remove"),
