@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from broker.api.errors import known_code
+from broker.coordinator.group.consumer.world import RunAside
 from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.producer_ids import ProducerIds
@@ -39,6 +40,7 @@ class Coordinators:
         rng: Rng,
         resolver: Resolver,
         live: LiveConfig,
+        run_aside: RunAside,
     ) -> None:
         self._controller = controller
         self.markers = MarkerWriter(partitions)
@@ -77,6 +79,8 @@ class Coordinators:
             now_ms=clock.now_ms,
             new_uuid=partial(random_member_uuid, rng),
             append_error_code=known_code,
+            image=lambda: controller.image,
+            run_aside=run_aside,
         )
         self.markers.leave_to(GROUP_METADATA_TOPIC, self.groups.end_transaction)
 

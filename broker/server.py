@@ -79,6 +79,8 @@ METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
+REGEX_POOL = "regexes"
+"""The pool that matches the topics of a cluster with the regular expressions of subscriptions."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
 
@@ -392,6 +394,7 @@ class Broker:
             self._rng,
             self._resolver,
             self._live,
+            partial(self._pools.io, REGEX_POOL),
         )
         self._coordinators.start()
 
@@ -419,6 +422,7 @@ class Broker:
         assert self._coordinators is not None
         rooms = Rooms(
             self._config,
+            self._groups,
             self._live,
             self._pools,
             self._controller,

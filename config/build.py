@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from config.consistency import ALL_LOG_DIRS, log_dirs_key
-from config.errors import invalid_value
+from config.errors import InvalidConfig, invalid_value
+from config.keys import GROUP_KEYS
 from config.listeners import inter_broker_listener, read_listeners, resolvable_host_name
 from config.resolve import Resolver
 from config.views import (
@@ -14,7 +15,9 @@ from config.views import (
     BrokerConfig,
     CleanerConfig,
     ConnectionLimits,
+    ConsumerGroupConfig,
     GroupConfig,
+    GroupSettings,
     LogManagerConfig,
     MoveConfig,
     NetworkConfig,
@@ -146,6 +149,8 @@ def group_config(resolver: Resolver) -> GroupConfig:
         offsets_load_buffer_size=get("offsets.load.buffer.size"),
         offsets_retention_minutes=get("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=get("offsets.retention.check.interval.ms"),
+        rebalance_protocols=get("group.coordinator.rebalance.protocols"),
+        consumer=_consumer_group_config(resolver),
     )
 
 
@@ -170,6 +175,65 @@ def verification_config(resolver: Resolver) -> VerificationConfig:
         retry_backoff_ms=get("add.partitions.to.txn.retry.backoff.ms"),
         retry_backoff_max_ms=get("add.partitions.to.txn.retry.backoff.max.ms"),
     )
+
+
+def _consumer_group_config(resolver: Resolver) -> ConsumerGroupConfig:
+    get = resolver.get
+    policy = get("group.consumer.migration.policy").lower()
+    return ConsumerGroupConfig(
+        defaults=GroupSettings(
+            get("group.consumer.session.timeout.ms"),
+            get("group.consumer.heartbeat.interval.ms"),
+            get("group.consumer.assignment.interval.ms"),
+        ),
+        lowest=GroupSettings(
+            get("group.consumer.min.session.timeout.ms"),
+            get("group.consumer.min.heartbeat.interval.ms"),
+            get("group.consumer.min.assignment.interval.ms"),
+        ),
+        highest=GroupSettings(
+            get("group.consumer.max.session.timeout.ms"),
+            get("group.consumer.max.heartbeat.interval.ms"),
+            get("group.consumer.max.assignment.interval.ms"),
+        ),
+        max_size=get("group.consumer.max.size"),
+        assignors=get("group.consumer.assignors"),
+        allows_upgrade=policy in ("upgrade", "bidirectional"),
+        allows_downgrade=policy in ("downgrade", "bidirectional"),
+        regex_refresh_interval_ms=get("group.consumer.regex.refresh.interval.ms"),
+    )
+
+
+def group_settings(config: ConsumerGroupConfig, overrides: Mapping[str, str]) -> GroupSettings:
+    """Build the view of one group; an override the broker's bounds leave out (they were moved) counts as the bound."""
+    if not overrides:
+        return config.defaults
+    return GroupSettings(
+        *(
+            min(max(_group_value(name, overrides, default), lowest), highest)
+            for name, default, lowest, highest in zip(
+                GROUP_SETTING_KEYS, config.defaults, config.lowest, config.highest, strict=True
+            )
+        )
+    )
+
+
+GROUP_SETTING_KEYS = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
+)
+"""In the order of the fields of GroupSettings."""
+
+
+def _group_value(name: str, overrides: Mapping[str, str], default: int) -> int:
+    if name not in overrides:
+        return default
+    try:
+        value: int = GROUP_KEYS[name].parse(overrides[name])
+    except InvalidConfig:  # it was refused when it was set, so it is not ours to complain of here
+        return default
+    return value
 
 
 def read_log_dirs(resolver: Resolver) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from config.build import (
+    GROUP_SETTING_KEYS,
     broker_config,
     cleaner_config,
     cordoned_log_dirs,
@@ -31,9 +32,9 @@ _INTRODUCTION = """\
 Generated from the table in `config/keys/` by `make docs`; do not edit.
 
 Values come from `--override key=value`, the environment (`KAFKA_LOG_DIRS` is `log.dirs`), the properties file, and the
-defaults below, in this order of precedence. Names and defaults are those of Apache Kafka 4.2, `cordoned.log.dirs` is of
-4.3, and keys that begin with `odradek.` are our own. With nothing configured the broker listens on `127.0.0.1:9092` and
-keeps its data under `./data`.
+defaults below, in this order of precedence. Names and defaults are those of Apache Kafka 4.2, `cordoned.log.dirs` and
+the assignment intervals are of 4.3, and keys that begin with `odradek.` are our own. With nothing configured the broker
+listens on `127.0.0.1:9092` and keeps its data under `./data`.
 
 A key marked *accepted* is understood and checked, and described to clients, but changes nothing in this version.
 *dynamic* names the reach of a key that Kafka lets an administrator change while the broker runs: one broker or all.
@@ -98,6 +99,7 @@ def keys_in_use() -> set[tuple[str, str]]:
     recorder = _Recorder({})
     log_config(recorder, {})
     network_config(recorder, host_name=lambda: "localhost")
+    group_values = {("group", name) for name in GROUP_SETTING_KEYS}
     for build in (
         broker_config,
         log_manager_config,
@@ -115,7 +117,7 @@ def keys_in_use() -> set[tuple[str, str]]:
     dormant = {(scope, name) for scope, names in WITHOUT_EFFECT_YET.items() for name in names}
     for rows, names in ((TOPIC_KEYS, WITHOUT_EFFECT_YET["topic"]), (BROKER_KEYS, WITHOUT_EFFECT_YET["broker"])):
         dormant.update(("broker", synonym.name) for name in names for synonym in rows[name].synonyms)
-    return recorder.read - dormant
+    return (recorder.read | group_values) - dormant
 
 
 def render_reference() -> str:

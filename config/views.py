@@ -225,6 +225,30 @@ class BrokerConfig(NamedTuple):
     shutdown_timeout_ms: int = 20_000
 
 
+class GroupSettings(NamedTuple):
+    """What one group of the consumer protocol may have set for itself."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """Groups of the consumer protocol (KIP-848): their defaults, and the bounds of what a group may set for itself."""
+
+    defaults: GroupSettings = GroupSettings()
+    lowest: GroupSettings = GroupSettings(45_000, 5_000, 0)
+    highest: GroupSettings = GroupSettings(60_000, 15_000, 15_000)
+    max_size: int = INT_MAX
+    assignors: tuple[str, ...] = ("uniform", "range")
+    """The first one assigns where members name none."""
+    allows_upgrade: bool = True
+    """A group of the classic protocol with members may become one of the consumer protocol, and..."""
+    allows_downgrade: bool = True
+    """... the other way round."""
+    regex_refresh_interval_ms: int = 600_000
+
+
 class GroupConfig(NamedTuple):
     """Consumer groups and the offsets topic."""
 
@@ -241,6 +265,8 @@ class GroupConfig(NamedTuple):
     offsets_load_buffer_size: int = 5_242_880
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
+    rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
+    consumer: ConsumerGroupConfig = ConsumerGroupConfig()
 
 
 class TransactionConfig(NamedTuple):

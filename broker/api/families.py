@@ -19,6 +19,7 @@ from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
+from broker.api.group_consumer import GroupConsumerApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
@@ -53,7 +54,7 @@ from broker.runtime.pools import Pools
 from broker.telemetry.store import ClientMetricsStore
 from broker.telemetry.subscriptions import Subscriptions
 from config.dynamic import describe_topic
-from config.views import BrokerConfig
+from config.views import BrokerConfig, GroupConfig
 from protocol.api_keys import ApiKey
 from protocol.uuids import random_uuid
 from storage.dirs.manager import LogManager
@@ -64,6 +65,7 @@ class Rooms(NamedTuple):
     """What handlers work with."""
 
     config: BrokerConfig
+    groups: GroupConfig
     live: LiveConfig
     pools: Pools
     controller: Controller
@@ -122,6 +124,7 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         TransactionAdminApi(transactions),
         GroupFindApi(coordinator, transactions, node_id),
         GroupClassicApi(coordinator),
+        GroupConsumerApi(coordinator, rooms.groups, image),
         GroupOffsetsApi(coordinator, image),
         GroupTxnOffsetsApi(coordinator, image),
         OffsetDeleteApi(coordinator, image),

@@ -2,7 +2,8 @@
 
 - ListGroups: v4 filter by state, v5 by type; both ignore case.
 - DescribeGroups: v3 authorized operations; v4 static members; v6 an unknown group is an error with a message, before
-  that a group in state Dead. Metadata of members only while the group is stable; their last assignment always.
+  that a group in state Dead, and so is a group of another protocol. Metadata of members only while the group is
+  stable; their last assignment always.
 - DeleteGroups: a group asked for twice is answered once. Deleting takes the offsets along.
 
 Source: KafkaApis, GroupMetadataManager.describeGroups and listGroups; KIP-518, KIP-848, KIP-1043.
@@ -31,8 +32,6 @@ FIRST_DESCRIBE_WITH_NOT_FOUND = 6
 GROUP_AUTHORIZED_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """Read, delete, describe, describe configs, alter configs: all there are, since nothing is forbidden."""
 
-CLASSIC_TYPE = "classic"
-
 
 class GroupAdminApi:
     """Groups as a whole."""
@@ -58,14 +57,14 @@ class GroupAdminApi:
                     group_id=group.group_id,
                     protocol_type=group.protocol_type or "",
                     group_state=group.state.value,
-                    group_type=CLASSIC_TYPE,
+                    group_type=group.group_type,
                 )
                 for group in self._coordinator.groups()
-                if not states or group.state.value.lower() in states
+                if (not states or group.state.value.lower() in states) and (not types or group.group_type in types)
             ]
         except CoordinatorError as refusal:
             return ListGroupsResponse(error_code=error_code_of(refusal))
-        return ListGroupsResponse(groups=listed if not types or CLASSIC_TYPE in types else [])
+        return ListGroupsResponse(groups=listed)
 
     async def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
         """Describe groups and their members, in the order asked."""
@@ -79,6 +78,8 @@ class GroupAdminApi:
     def _describe(self, group_id: str, version: int) -> DescribedGroup:
         try:
             group = self._coordinator.group(group_id)
+            if not isinstance(group, ClassicGroup):
+                raise GroupIdNotFound(group_id, f"Group {group_id} is not a classic group.")
         except GroupIdNotFound as missing:
             is_error = version >= FIRST_DESCRIBE_WITH_NOT_FOUND
             return DescribedGroup(

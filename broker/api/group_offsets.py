@@ -47,6 +47,7 @@ from protocol.messages.offset_fetch import (
 from protocol.uuids import ZERO_UUID
 
 FIRST_COMMIT_WITH_UNKNOWN_GROUPS = 9
+FIRST_COMMIT_WITH_MEMBER_EPOCHS = 9
 FIRST_COMMIT_WITH_TOPIC_IDS = 10
 FIRST_FETCH_WITH_TOP_LEVEL_ERROR = 2
 FIRST_FETCH_OF_GROUPS = 8
@@ -60,6 +61,14 @@ class _GroupFetch(NamedTuple):
 
     error: ErrorCode
     topics: list[tuple[FetchedTopic, ErrorCode]]
+
+
+class _Asker(NamedTuple):
+    """Whose offsets are asked for and, from v9 on, by which member."""
+
+    group_id: str
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class GroupOffsetsApi:
@@ -131,6 +140,7 @@ class GroupOffsetsApi:
             group_instance_id=request.group_instance_id,
             retention_time_ms=request.retention_time_ms,
             entries=entries,
+            knows_member_epochs=version >= FIRST_COMMIT_WITH_MEMBER_EPOCHS,
         )
         try:
             return await self._coordinator.commit_offsets(commit)
@@ -147,7 +157,7 @@ class GroupOffsetsApi:
         """Give what groups have committed."""
         version = context.api_version
         if version < FIRST_FETCH_OF_GROUPS:
-            fetched = await self._fetch_by_name(request.group_id, request.topics, request.require_stable)
+            fetched = await self._fetch_by_name(_Asker(request.group_id), request.topics, request.require_stable)
             return _single_response(request, fetched, version)
         return OffsetFetchResponse(
             groups=[await self._fetch_group(group, request.require_stable, version) for group in request.groups]
@@ -156,10 +166,11 @@ class GroupOffsetsApi:
     async def _fetch_group(
         self, asked: OffsetFetchRequestGroup, require_stable: bool, version: int
     ) -> OffsetFetchResponseGroup:
+        asker = _Asker(asked.group_id, asked.member_id, asked.member_epoch)
         if version >= FIRST_FETCH_WITH_TOPIC_IDS:
-            fetched = await self._fetch_by_id(asked.group_id, asked.topics, require_stable)
+            fetched = await self._fetch_by_id(asker, asked.topics, require_stable)
         else:
-            fetched = await self._fetch_by_name(asked.group_id, asked.topics, require_stable)
+            fetched = await self._fetch_by_name(asker, asked.topics, require_stable)
         return OffsetFetchResponseGroup(
             group_id=asked.group_id,
             error_code=fetched.error,
@@ -183,23 +194,23 @@ class GroupOffsetsApi:
         )
 
     async def _fetch_by_name(
-        self, group_id: str, topics: Sequence[AskedTopic] | None, require_stable: bool
+        self, asker: _Asker, topics: Sequence[AskedTopic] | None, require_stable: bool
     ) -> _GroupFetch:
         asked = None
         if topics is not None:
             known = self._image().topics_by_name
             asked = [FetchTopic(t.name, _id_of(known.get(t.name)), t.partition_indexes) for t in topics]
         try:
-            fetched = await self._coordinator.fetch_offsets(group_id, asked, require_stable=require_stable)
+            fetched = await self._fetch(asker, asked, require_stable)
         except CoordinatorError as refusal:
             return _GroupFetch(error_code_of(refusal), [])
         return _GroupFetch(ErrorCode.NONE, [(topic, ErrorCode.NONE) for topic in fetched])
 
     async def _fetch_by_id(
-        self, group_id: str, topics: Sequence[OffsetFetchRequestTopics] | None, require_stable: bool
+        self, asker: _Asker, topics: Sequence[OffsetFetchRequestTopics] | None, require_stable: bool
     ) -> _GroupFetch:
         if topics is None:
-            everything = await self._fetch_by_name(group_id, None, require_stable)
+            everything = await self._fetch_by_name(asker, None, require_stable)
             return everything._replace(topics=self._with_current_ids(everything.topics))
         known = self._image().topics_by_id
         asked = [
@@ -208,7 +219,7 @@ class GroupOffsetsApi:
             if (topic := known.get(wanted.topic_id)) is not None
         ]
         try:
-            fetched = iter(await self._coordinator.fetch_offsets(group_id, asked, require_stable=require_stable))
+            fetched = iter(await self._fetch(asker, asked, require_stable))
         except CoordinatorError as refusal:
             return _GroupFetch(error_code_of(refusal), [])
         return _GroupFetch(
@@ -217,6 +228,17 @@ class GroupOffsetsApi:
                 (next(fetched), ErrorCode.NONE) if wanted.topic_id in known else _unknown_topic(wanted)
                 for wanted in topics
             ],
+        )
+
+    async def _fetch(
+        self, asker: _Asker, topics: Sequence[FetchTopic] | None, require_stable: bool
+    ) -> list[FetchedTopic]:
+        return await self._coordinator.fetch_offsets(
+            asker.group_id,
+            topics,
+            require_stable=require_stable,
+            member_id=asker.member_id,
+            member_epoch=asker.member_epoch,
         )
 
     def _with_current_ids(self, topics: list[tuple[FetchedTopic, ErrorCode]]) -> list[tuple[FetchedTopic, ErrorCode]]:

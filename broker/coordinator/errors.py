@@ -52,8 +52,8 @@ class GroupIdNotFound(CoordinatorError):
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
 
-    def __init__(self, group_id: str) -> None:
-        super().__init__(f"Group {group_id} not found.")
+    def __init__(self, group_id: str, reason: str | None = None) -> None:
+        super().__init__(reason or f"Group {group_id} not found.")
         self.group_id = group_id
 
 
@@ -93,6 +93,60 @@ class NotInTransaction(CoordinatorError):
     def __init__(self, told: ErrorCode) -> None:
         super().__init__(f"transaction not verified: {told.name}")
         self.told = told
+
+
+class InvalidRequest(CoordinatorError):
+    """A field of the request cannot be."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class UnsupportedVersion(CoordinatorError):
+    """The member needs a newer version of the request."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+class UnsupportedAssignor(CoordinatorError):
+    """The broker has no such assignor."""
+
+    code = ErrorCode.UNSUPPORTED_ASSIGNOR
+
+
+class InvalidRegularExpression(CoordinatorError):
+    """A subscription's regular expression does not compile."""
+
+    code = ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+class GroupMaxSizeReached(CoordinatorError):
+    """The group takes no further member."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class FencedMemberEpoch(CoordinatorError):
+    """The member speaks of an epoch it is not in; it must give everything up and join again."""
+
+    code = ErrorCode.FENCED_MEMBER_EPOCH
+
+
+class StaleMemberEpoch(CoordinatorError):
+    """The member's epoch is not the one its request needs; a later heartbeat brings it."""
+
+    code = ErrorCode.STALE_MEMBER_EPOCH
+
+
+class UnreleasedInstanceId(CoordinatorError):
+    """A static instance id is still held by another member."""
+
+    code = ErrorCode.UNRELEASED_INSTANCE_ID
+
+
+class InconsistentGroupProtocol(CoordinatorError):
+    """The member's protocols cannot be part of the group."""
+
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 class WriteFailed(CoordinatorError):

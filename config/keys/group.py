@@ -13,6 +13,14 @@ from config.validators import OneOf, Range
 
 KEYS: tuple[ConfigKey, ...] = (
     group(
+        "consumer.assignment.interval.ms",
+        INT,
+        1000,
+        Range(0),
+        "Shortest time between two assignments of this consumer group; 0 = no bound.",
+        (Synonym("group.consumer.assignment.interval.ms"),),
+    ),
+    group(
         "consumer.heartbeat.interval.ms",
         INT,
         5000,

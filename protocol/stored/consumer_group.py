@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` for groups of the new consumer protocol (KIP-848)."""
+"""Records of `__consumer_offsets` for groups of the new consumer protocol (KIP-848), as of Kafka 4.3."""
 
 from typing import ClassVar
 
@@ -25,6 +25,7 @@ class TopicPartitions:
 
     topic_id: bytes = field(UUID)
     partitions: list[int] = field(array(INT32))
+    assignment_epochs: list[int] | None = field(array(INT32), nullable=True, default=None, tag=0)
 
 
 @message
@@ -241,3 +242,4 @@ class ConsumerGroupTargetAssignmentMetadataValue:
     FLEXIBLE_SINCE: ClassVar[int] = 0
 
     assignment_epoch: int = field(INT32)
+    assignment_timestamp: int = field(INT64, default=0, tag=0)

@@ -10,6 +10,7 @@ from typing import Any
 
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
+from broker.api.group_consumer import GroupConsumerApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
@@ -51,6 +52,10 @@ async def settle() -> None:
     """Let everything that is ready run."""
     for _ in range(12):
         await asyncio.sleep(0)
+
+
+async def _at_once(call: Callable[[], Any]) -> Any:
+    return call()
 
 
 class Call:
@@ -211,6 +216,7 @@ class GroupRig:
         self.config = GroupConfig(**{"initial_rebalance_delay_ms": 0, **config})
         self._topic_numbers = itertools.count(100)
         self.topics: dict[str, TopicImage] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.add_topic("t", 3)
         self.add_topic("u", 1)
         self.created: list[str] = []
@@ -228,10 +234,13 @@ class GroupRig:
             now_ms=self.time.wall_ms,
             new_uuid=lambda: f"uuid{next(self._uuids)}",
             append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
+            image=self.image,
+            run_aside=_at_once,
         )
         families = (
             GroupFindApi(self.coordinator, LedHere(), NODE_ID),
             GroupClassicApi(self.coordinator),
+            GroupConsumerApi(self.coordinator, self.config, self.image),
             GroupOffsetsApi(self.coordinator, self.image),
             GroupTxnOffsetsApi(self.coordinator, self.image),
             OffsetDeleteApi(self.coordinator, self.image),
@@ -253,7 +262,13 @@ class GroupRig:
         return topic_id
 
     def image(self) -> ClusterImage:
-        return ClusterImage("cluster", dict(self.topics), {t.topic_id: t for t in self.topics.values()})
+        return ClusterImage(
+            "cluster",
+            dict(self.topics),
+            {t.topic_id: t for t in self.topics.values()},
+            features={"group.version": 1},
+            configs=self.configs,
+        )
 
     async def call(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from broker.coordinator.errors import (
     CoordinatorNotAvailable,
@@ -64,6 +64,8 @@ class InitialDelay(NamedTuple):
 
 class ClassicGroup:
     """One group; every mutation goes through a method that keeps the counts in step."""
+
+    group_type: ClassVar[str] = "classic"
 
     __slots__ = (
         "awaiting_join_count",

@@ -24,7 +24,6 @@ from broker.coordinator.errors import (
     UnknownMemberId,
     error_code_of,
 )
-from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.group.commands import (
     JoinRequest,
     JoinResult,
@@ -33,17 +32,20 @@ from broker.coordinator.group.commands import (
     SyncRequest,
     SyncResult,
 )
+from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
+from broker.coordinator.group.consumer.world import ConsumerWorld, RunAside
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
-from broker.coordinator.group.shard import CommitRequest, GroupShard
+from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, InTransaction, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
-from broker.metadata.image import NO_LEADER, ClusterImage, Delta
+from broker.metadata.image import GROUP_RESOURCE, NO_LEADER, ClusterImage, Delta
 from broker.partition.errors import NotLeader
 from broker.partition.partition import Marker
 from broker.partition.verification import NO_SEQUENCE, TransactionVerifier, Writer
-from config.views import GroupConfig
+from config.build import group_settings
+from config.views import GroupConfig, GroupSettings
 from protocol.errors import ErrorCode
 from storage.env.clock import Rng
 from storage.types import TopicPartition
@@ -74,10 +76,15 @@ class GroupCoordinator:
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
         append_error_code: Callable[[BaseException], ErrorCode],
+        image: Callable[[], ClusterImage],
+        run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
         self._node_id = node_id
         self._config = config
+        self._tasks = tasks
+        self._image = image
+        self._world = ConsumerWorld(config, image, self.settings_of, run_aside, now_ms, new_uuid)
         self._internal_topics = internal_topics
         self._verifier = verifier
         self._now_ms = now_ms
@@ -108,6 +115,19 @@ class GroupCoordinator:
             self.serve(len(partitions), led)
         if delta.deleted_topics:
             self.on_topics_deleted(topic.name for topic in delta.deleted_topics)
+        if delta.created_topics or self._world.new_topics_version < 0:
+            self._world.new_topics_version = image.end_offset - 1
+        self._tell_of_topics(delta)
+
+    def _tell_of_topics(self, delta: Delta) -> None:
+        """Have consumer groups look at their topics anew: some came, went, or have more partitions."""
+        names = {placed.topic.name for placed in delta.created_partitions}
+        for topic in delta.deleted_topics:
+            names.add(topic.name)
+            self._world.hashes.forget(topic.name)
+        if names:
+            for partition in self._runtime.active_partitions():
+                self._runtime.read(partition).consumer.members.on_topics_changed(frozenset(names))
 
     def serve(self, partition_count: int, led: Collection[int]) -> None:
         """Serve the groups of the partitions of the offsets topic that are led here, once each is replayed.
@@ -147,7 +167,13 @@ class GroupCoordinator:
         def submit(command: Callable[[], Outcome[None]]) -> None:
             self._runtime.submit(partition, lambda _: command())
 
-        return GroupShard(self._config, self._timers, self._now_ms, self._new_uuid, submit)
+        return GroupShard(
+            self._config, self._timers, self._now_ms, self._new_uuid, submit, self._world, self._tasks.spawn
+        )
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        """Give what is in force for one group of the consumer protocol."""
+        return group_settings(self._config.consumer, self._image().configs.get((GROUP_RESOURCE, group_id), {}))
 
     async def _partition_for_writing(self, group_id: str) -> int:
         if not self._partition_count and not self._is_closed and not await self.ensure_topic():
@@ -167,9 +193,12 @@ class GroupCoordinator:
         if not self._config.min_session_timeout_ms <= request.session_timeout_ms <= self._config.max_session_timeout_ms:
             raise InvalidSessionTimeout
         partition = await self._partition_for_writing(request.group_id)
+        group_id = request.group_id
+        while (group := self._runtime.read(partition).consumer_groups.get(group_id)) is not None and group.is_empty:
+            await self._runtime.execute(partition, lambda shard: shard.end_empty_consumer_group(group_id))
         answer: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
         result = self._runtime.execute_now(
-            partition, lambda shard: shard.classic.join(request, lambda reply: _settle(answer, reply))
+            partition, lambda shard: shard.join(request, lambda reply: _settle(answer, reply))
         )
         return await _settled(answer, result, lambda code: JoinResult(code, request.member_id))
 
@@ -179,7 +208,7 @@ class GroupCoordinator:
         partition = self._partition_of_member(request.group_id)
         answer: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
         result = self._runtime.execute_now(
-            partition, lambda shard: shard.classic.sync(request, lambda reply: _settle(answer, reply))
+            partition, lambda shard: shard.sync(request, lambda reply: _settle(answer, reply))
         )
         return await _settled(answer, result, SyncResult)
 
@@ -195,7 +224,7 @@ class GroupCoordinator:
         try:
             return await self._runtime.execute(
                 partition,
-                lambda shard: shard.classic.heartbeat(group_id, member_id, group_instance_id, generation_id),
+                lambda shard: shard.heartbeat(group_id, member_id, group_instance_id, generation_id),
             )
         except CoordinatorLoading:
             return ErrorCode.NONE
@@ -206,7 +235,15 @@ class GroupCoordinator:
         if not self._partition_count and not self._is_closed:
             return [LeaveResult(m.member_id, m.group_instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for m in leaving]
         partition = self.partition_of(group_id)
-        return await self._runtime.execute(partition, lambda shard: shard.classic.leave(group_id, leaving))
+        return await self._runtime.execute(partition, lambda shard: shard.leave(group_id, leaving))
+
+    async def consumer_heartbeat(self, request: HeartbeatRequest) -> HeartbeatResult:
+        """Take the report of a member of a consumer group in; a join makes the group. Raises: CoordinatorError."""
+        if request.epoch == JOIN_EPOCH:
+            partition = await self._partition_for_writing(request.group_id)
+        else:
+            partition = self.partition_of(request.group_id)
+        return await self._runtime.execute(partition, lambda shard: shard.consumer.members.heartbeat(request))
 
     def _partition_of_member(self, group_id: str) -> int:
         try:
@@ -254,17 +291,27 @@ class GroupCoordinator:
             raise NotLeader(NO_LEADER, NO_EPOCH) from refusal
 
     async def fetch_offsets(
-        self, group_id: str, topics: Sequence[FetchTopic] | None, *, require_stable: bool
+        self,
+        group_id: str,
+        topics: Sequence[FetchTopic] | None,
+        *,
+        require_stable: bool,
+        member_id: str | None = None,
+        member_epoch: int = -1,
     ) -> list[FetchedTopic]:
         """Give committed offsets of named topics, or of all. Raises: CoordinatorError.
 
-        With `require_stable`, commits that are being written are waited for.
+        With `require_stable`, commits that are being written are waited for. A member of a consumer group that says
+        who it is is told when it is behind.
         """
         if not self._partition_count and not self._is_closed:
             return GroupOffsets().fetch(group_id, topics or (), require_stable=False)
         partition = self.partition_of(group_id)
 
         def fetch(shard: GroupShard) -> list[FetchedTopic]:
+            consumer_group = shard.consumer_groups.get(group_id)
+            if consumer_group is not None:
+                consumer_group.ensure_offset_fetch(member_id=member_id, epoch=member_epoch)
             if topics is None:
                 return shard.offsets.fetch_all(group_id, require_stable=require_stable)
             return shard.offsets.fetch(group_id, topics, require_stable=require_stable)
@@ -298,28 +345,28 @@ class GroupCoordinator:
 
     # -- groups -----------------------------------------------------------------------------------------------------
 
-    def group(self, group_id: str) -> ClassicGroup:
+    def group(self, group_id: str) -> AnyGroup:
         """Give a group to look at. Raises: GroupIdNotFound, CoordinatorLoading, NotCoordinator."""
-        group = self._runtime.read(self.partition_of(group_id)).groups.get(group_id)
+        group = self._runtime.read(self.partition_of(group_id)).find(group_id)
         if group is None:
             raise GroupIdNotFound(group_id)
         return group
 
-    def groups(self) -> Iterator[ClassicGroup]:
+    def groups(self) -> Iterator[AnyGroup]:
         """Iterate over all groups. Raises: CoordinatorLoading while some partition is not replayed."""
         if self._is_closed:
             raise CoordinatorNotAvailable
         if self._runtime.is_loading:
             raise CoordinatorLoading
         for partition in self._runtime.active_partitions():
-            yield from self._runtime.read(partition).groups.values()
+            yield from self._runtime.read(partition).all_groups()
 
     def count_by_state(self) -> Counter[str]:
         """Count the groups in each state, for metrics."""
         return Counter(
             group.state.value
             for partition in self._runtime.active_partitions()
-            for group in self._runtime.read(partition).groups.values()
+            for group in self._runtime.read(partition).all_groups()
         )
 
     def count_offsets(self) -> int:

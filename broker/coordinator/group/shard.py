@@ -1,20 +1,41 @@
 """The groups and offsets of one partition of `__consumer_offsets`: replay, and the commands that are not membership.
 
-Stored state is `GroupMetadata` and `OffsetCommit` records; whatever else a group has (parked requests, sessions) is in
-memory and starts anew after a load. A group exists when it has a record, an offset, or somebody in it.
+Stored state is `GroupMetadata`, `OffsetCommit` and the records of consumer groups; whatever else a group has (parked
+requests, sessions) is in memory and starts anew after a load. A group exists when it has a record, an offset, or
+somebody in it; it is of one kind at a time, so its id is in one of the two maps.
 Source: GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, IllegalGeneration, NonEmptyGroup
+from broker.coordinator.errors import (
+    CoordinatorError,
+    GroupIdNotFound,
+    IllegalGeneration,
+    NonEmptyGroup,
+    StaleMemberEpoch,
+)
 from broker.coordinator.group.classic import ClassicGroups
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
-from broker.coordinator.group.commands import JoinRequest, JoinResult, SyncResult
+from broker.coordinator.group.commands import (
+    JoinReply,
+    JoinRequest,
+    JoinResult,
+    LeaveResult,
+    LeavingMember,
+    SyncReply,
+    SyncRequest,
+    SyncResult,
+)
+from broker.coordinator.group.consumer.group import ConsumerGroup
+from broker.coordinator.group.consumer.records import group_tombstones
+from broker.coordinator.group.consumer.replay import CONSUMER_GROUP_TYPES, ConsumerGroupReplay
+from broker.coordinator.group.consumer.rooms import ConsumerRooms, Spawn
+from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.group.expiry import expired_offsets
 from broker.coordinator.group.member import ClassicMember
 from broker.coordinator.group.offsets import GroupOffsets
@@ -66,6 +87,11 @@ class CommitRequest(NamedTuple):
     group_instance_id: str | None
     retention_time_ms: int
     entries: Sequence[OffsetEntry]
+    knows_member_epochs: bool = True
+    """From v9 on; members of consumer groups need it."""
+
+
+AnyGroup = ClassicGroup | ConsumerGroup
 
 
 class GroupShard:
@@ -78,13 +104,33 @@ class GroupShard:
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
         submit: Submit,
+        world: ConsumerWorld,
+        spawn: Spawn,
     ) -> None:
         self._config = config
         self._now_ms = now_ms
+        # Classic groups and consumer groups.
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = GroupOffsets()
         self._rebalancer = Rebalancer(self.groups, config, timers, now_ms, submit, self.offsets.has_offsets)
         self.classic = ClassicGroups(self.groups, config, self._rebalancer, now_ms, new_uuid)
+        self.consumer = ConsumerRooms(self.consumer_groups, self.groups, world, timers, submit, spawn, self._rebalancer)
+        self._consumer_replay = ConsumerGroupReplay(
+            self.consumer_groups,
+            on_created=self._forget,
+            on_member_gone=self.consumer.timers.drop,
+            on_deleted=self._keep_for_offsets,
+        )
+
+    def find(self, group_id: str) -> AnyGroup | None:
+        """Give a group of any kind."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
+    def all_groups(self) -> Iterator[AnyGroup]:
+        """Iterate over the groups of all kinds."""
+        yield from self.groups.values()
+        yield from self.consumer_groups.values()
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
@@ -95,13 +141,16 @@ class GroupShard:
             key = parse_offset_key(record.key)
             committed = None if record.value is None else parse_offset_value(record.value, record_offset=offset)
             self.offsets.replay(key, committed, producer_id)
-            if committed is not None and key.group_id not in self.groups:
+            if committed is not None and self.find(key.group_id) is None:
                 self.groups[key.group_id] = self._rebalancer.new_group(key.group_id)
         elif kind == GROUP_TYPE:
             group_id = parse_group_key(record.key)
             self._forget(group_id)
             if record.value is not None:
+                self.consumer_groups.pop(group_id, None)
                 self.groups[group_id] = self._stored_group(group_id, parse_group_value(record.value))
+        elif kind in CONSUMER_GROUP_TYPES:
+            self._consumer_replay.apply(kind, record)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a transaction's marker."""
@@ -114,11 +163,18 @@ class GroupShard:
                 member.refresh_session()
             if len(group.members) > self._config.max_size:
                 self._rebalancer.prepare_rebalance(group, "loaded group is over group.max.size")
+        self.consumer.members.on_loaded()
 
     def on_unloaded(self) -> None:
         """Send whoever is parked to look for the coordinator."""
         for group_id in list(self.groups):
             self._forget(group_id)
+        self.consumer.timers.drop_all()
+
+    def _keep_for_offsets(self, group_id: str) -> None:
+        """Go on as a group that only keeps offsets, if a consumer group that ends has left any."""
+        if self.offsets.has_offsets(group_id):
+            self.groups[group_id] = self._rebalancer.new_group(group_id)
 
     def _forget(self, group_id: str) -> None:
         group = self.groups.pop(group_id, None)
@@ -153,6 +209,38 @@ class GroupShard:
         group.subscribed_topics = group.compute_subscribed_topics()
         return group
 
+    # -- members of the classic protocol, in groups of either kind ----------------------------------------------------
+
+    def join(self, request: JoinRequest, reply: JoinReply) -> Outcome[None]:
+        """Take a member in."""
+        group = self.consumer_groups.get(request.group_id)
+        if group is None:
+            return self.classic.join(request, reply)
+        return self.consumer.classic_members.join(group, request, reply)
+
+    def sync(self, request: SyncRequest, reply: SyncReply) -> Outcome[None]:
+        """Give a member its assignment."""
+        group = self.consumer_groups.get(request.group_id)
+        if group is None:
+            return self.classic.sync(request, reply)
+        return self.consumer.classic_members.sync(group, request, reply)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> Outcome[ErrorCode]:
+        """Keep a member alive. Raises: UnknownMemberId, FencedInstanceId, IllegalGeneration."""
+        group = self.consumer_groups.get(group_id)
+        if group is None:
+            return self.classic.heartbeat(group_id, member_id, group_instance_id, generation_id)
+        return self.consumer.classic_members.heartbeat(group, member_id, group_instance_id, generation_id)
+
+    def leave(self, group_id: str, leaving: Sequence[LeavingMember]) -> Outcome[list[LeaveResult]]:
+        """Remove members; each has its own result."""
+        group = self.consumer_groups.get(group_id)
+        if group is None:
+            return self.classic.leave(group_id, leaving)
+        return self.consumer.classic_members.leave(group, leaving)
+
     # -- offsets ----------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, request: CommitRequest) -> Outcome[list[ErrorCode]]:
@@ -160,10 +248,12 @@ class GroupShard:
 
         Raises: GroupIdNotFound for an unknown group with a generation, and what the group refuses the member with.
         """
-        group = self.groups.get(request.group_id)
+        group = self.find(request.group_id)
         if group is None:
             if request.generation_id >= 0:
                 raise GroupIdNotFound(request.group_id)
+        elif isinstance(group, ConsumerGroup):
+            self._ensure_consumer_commit(group, request, is_transactional=False)
         else:
             member = group.ensure_offset_commit(
                 member_id=request.member_id,
@@ -180,8 +270,13 @@ class GroupShard:
 
         Raises: IllegalGeneration for an unknown group with a generation, and what the group refuses the member with.
         """
-        group = self.groups.get(request.group_id)
-        if group is not None:
+        group = self.find(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            try:
+                self._ensure_consumer_commit(group, request, is_transactional=True)
+            except StaleMemberEpoch:
+                raise IllegalGeneration from None
+        elif group is not None:
             group.ensure_offset_commit(
                 member_id=request.member_id,
                 group_instance_id=request.group_instance_id,
@@ -191,6 +286,16 @@ class GroupShard:
         elif request.generation_id >= 0:
             raise IllegalGeneration
         return self._stored(request)
+
+    def _ensure_consumer_commit(self, group: ConsumerGroup, request: CommitRequest, *, is_transactional: bool) -> None:
+        group.ensure_offset_commit(
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            epoch=request.generation_id,
+            partitions=((entry.topic_id, entry.partition) for entry in request.entries),
+            is_transactional=is_transactional,
+            knows_epochs=request.knows_member_epochs,
+        )
 
     def _stored(self, request: CommitRequest) -> Outcome[list[ErrorCode]]:
         now_ms = self._now_ms()
@@ -240,14 +345,17 @@ class GroupShard:
         now_ms = self._now_ms()
         retention_ms = self._config.offsets_retention_minutes * 60_000
         records: list[CoordinatorRecord] = []
-        for group_id, group in self.groups.items():
+        for group in self.all_groups():
+            group_id = group.group_id
             expired = list(expired_offsets(group, self.offsets, now_ms=now_ms, retention_ms=retention_ms))
             records.extend(offset_tombstone(key) for key in expired)
-            if not group.is_empty or group.pending_members or self.offsets.has_open_transactions(group_id):
+            if not group.is_empty or self.offsets.has_open_transactions(group_id):
+                continue
+            if isinstance(group, ClassicGroup) and group.pending_members:
                 continue
             kept = sum(len(partitions) for partitions in self.offsets.of_group(group_id).values()) - len(expired)
             if not kept:
-                records.append(group_tombstone(group_id))
+                records.extend(_tombstones(group))
         if records:
             logger.info("offsets expired records=%d", len(records))
         return Outcome(None, records, is_atomic=False)
@@ -259,7 +367,7 @@ class GroupShard:
         codes: dict[str, ErrorCode] = {}
         records: list[CoordinatorRecord] = []
         for group_id in group_ids:
-            group = self.groups.get(group_id)
+            group = self.find(group_id)
             try:
                 if group is None:
                     raise GroupIdNotFound(group_id)
@@ -269,8 +377,21 @@ class GroupShard:
                 continue
             codes[group_id] = ErrorCode.NONE
             records.extend(self.offsets.tombstones_of_group(group_id))
-            records.append(group_tombstone(group_id))
+            records.extend(_tombstones(group))
         return Outcome(codes, records, is_atomic=False)
+
+    def end_empty_consumer_group(self, group_id: str) -> Outcome[None]:
+        """Delete a consumer group that nobody is in, but not its offsets: a classic member is about to join."""
+        group = self.consumer_groups.get(group_id)
+        if group is None or not group.is_empty:
+            return Outcome(None)
+        return Outcome(None, list(group_tombstones(group)))
+
+
+def _tombstones(group: AnyGroup) -> Iterator[CoordinatorRecord]:
+    if isinstance(group, ConsumerGroup):
+        return group_tombstones(group)
+    return iter((group_tombstone(group.group_id),))
 
 
 def _request_of(group_id: str, value: GroupMetadataValue, stored: MemberMetadata) -> JoinRequest:

@@ -1,10 +1,10 @@
 """Feature levels: what this broker can run at, what a new cluster starts with, what clients are told.
 
-A level is finalized only when its behaviour is there. Odradek has no consumer groups of the new protocol, no share or
-streams groups and no eligible leader replicas yet, so those features are neither supported nor finalized: clients then
-use the older flows. A directory that comes from an Apache Kafka node may carry higher levels in its log; they stay
-there, and clients see what this broker supports. A log that says nothing of a feature, like those of versions before it
-came, is at level 0 until an administrator upgrades it.
+A level is finalized only when its behaviour is there. Odradek has no share or streams groups and no eligible leader
+replicas yet, so those features are neither supported nor finalized: clients then use the older flows. A directory that
+comes from an Apache Kafka node may carry higher levels in its log; they stay there, and clients see what this broker
+supports. A log that says nothing of a feature, like those of versions before it came, is at level 0 until an
+administrator upgrades it.
 
 Source: KIP-584, KIP-1022; MetadataVersion, KRaftVersion.
 """
@@ -25,6 +25,7 @@ from protocol.stored.cluster import (
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
 METADATA_VERSION_LEVEL = 29
@@ -33,10 +34,13 @@ NEWEST_METADATA_VERSION_LEVEL = 30
 """4.3-IV0, where Apache Kafka 4.3 starts a new cluster: a log that was formatted by it is served and written at it."""
 KRAFT_VERSION_LEVEL = 1
 """Voters are kept in the log itself, as `kafka-storage format --standalone` sets it up."""
+GROUP_VERSION_LEVEL = 1
+"""Groups of the consumer protocol (KIP-848)."""
 TRANSACTION_VERSION_LEVEL = 2
 """KIP-890: 1 adds fields to the transaction log, from 2 on the end of every transaction bumps the producer's epoch."""
 
 SUPPORTED_FEATURES = (
+    FeatureRange(GROUP_VERSION, 0, GROUP_VERSION_LEVEL),
     FeatureRange(KRAFT_VERSION, 0, KRAFT_VERSION_LEVEL),
     FeatureRange(METADATA_VERSION, 7, NEWEST_METADATA_VERSION_LEVEL),
     FeatureRange(TRANSACTION_VERSION, 0, TRANSACTION_VERSION_LEVEL),
@@ -50,6 +54,7 @@ def bootstrap_records() -> list[FeatureLevelRecord]:
     """Return the feature records of a new cluster; `metadata.version` comes first, as readers of a log expect."""
     return [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL),
+        FeatureLevelRecord(name=GROUP_VERSION, feature_level=GROUP_VERSION_LEVEL),
         FeatureLevelRecord(name=TRANSACTION_VERSION, feature_level=TRANSACTION_VERSION_LEVEL),
     ]
 

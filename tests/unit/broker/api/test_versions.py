@@ -37,7 +37,7 @@ async def test_the_table_is_the_handler_table_in_ascending_order(ask: Ask, versi
 
 @pytest.mark.parametrize(
     ("version", "supported"),
-    [(3, ["metadata.version"]), (4, ["kraft.version", "metadata.version", "transaction.version"])],
+    [(3, ["metadata.version"]), (4, ["group.version", "kraft.version", "metadata.version", "transaction.version"])],
 )
 async def test_features_with_a_zero_minimum_are_for_v4_alone(ask: Ask, version: int, supported: list[str]) -> None:
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -49,10 +49,10 @@ async def test_features_with_a_zero_minimum_are_for_v4_alone(ask: Ask, version: 
 
 
 async def test_levels_this_broker_does_not_implement_are_not_told(ask: Ask) -> None:
-    image = ClusterImage("c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1})
+    image = ClusterImage("c", features={"metadata.version": 29, "share.version": 1, "group.version": 1})
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     answer = await ask(family(image), request, 4)
-    assert [f.name for f in answer.finalized_features] == ["metadata.version", "transaction.version"]
+    assert [f.name for f in answer.finalized_features] == ["group.version", "metadata.version", "transaction.version"]
 
 
 @pytest.mark.parametrize(

@@ -284,12 +284,13 @@ def test_only_this_broker_stays_alive() -> None:
 def test_metadata_version_leads_and_nothing_unimplemented_is_finalized() -> None:
     assert [(r.name, r.feature_level) for r in bootstrap_records()] == [
         ("metadata.version", 29),
+        ("group.version", 1),
         ("transaction.version", 2),
     ]
-    image = ClusterImage("c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1})
-    implemented = [("metadata.version", 29), ("transaction.version", 2)]
+    image = ClusterImage("c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1, "share.version": 1})
+    implemented = [("group.version", 1), ("metadata.version", 29), ("transaction.version", 2)]
     assert finalized_features(image) == implemented
-    assert finalized_features(replace(image, kraft_version=1)) == [("kraft.version", 1), *implemented]
+    assert finalized_features(replace(image, kraft_version=1)) == sorted([("kraft.version", 1), *implemented])
 
 
 def test_a_log_that_says_nothing_of_transactions_is_at_level_0() -> None:
