@@ -19,6 +19,7 @@ from broker.api.elections import ElectionsApi
 from broker.api.fetch import FetchApi
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
+from broker.api.group_consumer import GroupConsumerApi
 from broker.api.group_find import GroupFindApi
 from broker.api.group_offsets import GroupOffsetsApi
 from broker.api.group_txn_offsets import GroupTxnOffsetsApi
@@ -63,6 +64,7 @@ FAMILIES: tuple[type[Family], ...] = (
     PartitionTransactionsApi,
     GroupFindApi,
     GroupClassicApi,
+    GroupConsumerApi,
     GroupOffsetsApi,
     GroupTxnOffsetsApi,
     OffsetDeleteApi,

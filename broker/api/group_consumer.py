@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from broker.api.group_admin import GROUP_AUTHORIZED_OPERATIONS
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, InvalidGroupId, error_code_of
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, error_code_of
 from broker.coordinator.group.consumer.commands import HeartbeatRequest
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import NO_TARGET, ConsumerMember, Target, merged
@@ -106,9 +106,9 @@ class GroupConsumerApi:
         if not self._is_finalized():
             code = ErrorCode.UNSUPPORTED_VERSION
             return describe.DescribedGroup(group_id=group_id, error_code=code, error_message=code.text)
+        if not group_id:
+            return describe.DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
         try:
-            if not group_id:
-                raise InvalidGroupId
             group = self._coordinator.group(group_id)
             if not isinstance(group, ConsumerGroup):
                 raise GroupIdNotFound(group_id, f"Group {group_id} is not a consumer group.")

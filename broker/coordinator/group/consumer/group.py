@@ -25,6 +25,9 @@ from broker.coordinator.group.consumer.reconcile import FREE
 from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from broker.metadata.image import ClusterImage
 
+FIRST_EPOCH = 1
+"""The epoch of a group before anybody is in it; its first member makes it 2."""
+
 
 class ConsumerGroupState(Enum):
     """A state with the name clients see."""
@@ -55,9 +58,9 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = 0
+        self.assignment_epoch = FIRST_EPOCH
         # Wall clock; 0 when it is not known.
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerMember] = {}
