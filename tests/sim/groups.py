@@ -207,7 +207,7 @@ class GroupRig:
         time: SimTime | None = None,
         partition_count: int = 4,
         is_started: bool = True,
-        **config: int,
+        **config: Any,
     ) -> None:
         self.log = log or MemoryLog()
         self.time = time or SimTime()
@@ -216,6 +216,7 @@ class GroupRig:
         self.config = GroupConfig(**{"initial_rebalance_delay_ms": 0, **config})
         self._topic_numbers = itertools.count(100)
         self.topics: dict[str, TopicImage] = {}
+        self.features = {"group.version": 1}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.add_topic("t", 3)
         self.add_topic("u", 1)
@@ -250,10 +251,11 @@ class GroupRig:
         if is_started:
             self.coordinator.serve(partition_count, range(partition_count))
 
-    def restarted(self, **config: int) -> GroupRig:
+    def restarted(self, **config: Any) -> GroupRig:
         """Start again from what the log holds, as after a crash: nothing of the old process is asked."""
         rig = GroupRig(log=self.log, time=self.time, partition_count=self.partition_count, **config)
         rig._uuids = itertools.count(1000)
+        rig.topics, rig.configs, rig.features = self.topics, self.configs, self.features
         return rig
 
     def add_topic(self, name: str, partition_count: int) -> bytes:
@@ -266,7 +268,7 @@ class GroupRig:
             "cluster",
             dict(self.topics),
             {t.topic_id: t for t in self.topics.values()},
-            features={"group.version": 1},
+            features=self.features,
             configs=self.configs,
         )
 
