@@ -58,7 +58,7 @@ from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.telemetry.store import ClientMetricsStore
 from broker.version import VERSION
-from config.build import broker_config, cleaner_config, log_manager_config, move_config, network_config
+from config.build import broker_config, cleaner_config, group_config, log_manager_config, move_config, network_config
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
 from protocol.api_keys import ApiKey
@@ -422,7 +422,7 @@ class Broker:
         assert self._coordinators is not None
         rooms = Rooms(
             self._config,
-            self._groups,
+            group_config(self._resolver),
             self._live,
             self._pools,
             self._controller,

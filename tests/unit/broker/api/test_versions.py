@@ -52,7 +52,7 @@ async def test_levels_this_broker_does_not_implement_are_not_told(ask: Ask) -> N
     image = ClusterImage("c", features={"metadata.version": 29, "share.version": 1, "group.version": 1})
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     answer = await ask(family(image), request, 4)
-    assert [f.name for f in answer.finalized_features] == ["group.version", "metadata.version", "transaction.version"]
+    assert [f.name for f in answer.finalized_features] == ["group.version", "metadata.version"]
 
 
 @pytest.mark.parametrize(

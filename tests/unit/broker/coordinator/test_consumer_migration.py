@@ -62,13 +62,18 @@ class Classic:
         )
 
     async def join(self) -> Any:
-        answer = await self.send_join()
+        answer = await self._answered()
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
-            answer = await self.send_join()
+            answer = await self._answered()
         if not answer.error_code:
             self.member_id, self.generation = answer.member_id, answer.generation_id
         return answer
+
+    async def _answered(self) -> Any:
+        parked = self.send_join()
+        await self.rig.time.advance(0)  # the initial rebalance delay, even of no length, is a deadline
+        return await parked
 
     async def sync(self, *leads: tuple[str, list[int]]) -> Any:
         answer = await self.rig.call(

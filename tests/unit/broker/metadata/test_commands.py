@@ -287,7 +287,9 @@ def test_metadata_version_leads_and_nothing_unimplemented_is_finalized() -> None
         ("group.version", 1),
         ("transaction.version", 2),
     ]
-    image = ClusterImage("c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1, "share.version": 1})
+    image = ClusterImage(
+        "c", features={"metadata.version": 29, "transaction.version": 2, "group.version": 1, "share.version": 1}
+    )
     implemented = [("group.version", 1), ("metadata.version", 29), ("transaction.version", 2)]
     assert finalized_features(image) == implemented
     assert finalized_features(replace(image, kraft_version=1)) == sorted([("kraft.version", 1), *implemented])

@@ -50,6 +50,7 @@ async def test_a_fresh_log_begins_as_the_reference_begins_it(node: Node) -> None
         "BeginTransactionRecord",
         "FeatureLevelRecord",
         "FeatureLevelRecord",
+        "FeatureLevelRecord",
         "EndTransactionRecord",
         "RegisterBrokerRecord",
         "BrokerRegistrationChangeRecord",
