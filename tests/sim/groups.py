@@ -256,6 +256,7 @@ class GroupRig:
         rig = GroupRig(log=self.log, time=self.time, partition_count=self.partition_count, **config)
         rig._uuids = itertools.count(1000)
         rig.topics, rig.configs, rig.features = self.topics, self.configs, self.features
+        rig._topic_numbers = self._topic_numbers
         return rig
 
     def add_topic(self, name: str, partition_count: int) -> bytes:

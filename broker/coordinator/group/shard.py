@@ -56,6 +56,7 @@ from broker.coordinator.group.records import (
     parse_offset_value,
     record_type,
 )
+from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from broker.coordinator.shard import CoordinatorRecord, Outcome
 from broker.coordinator.timers import Timers
 from config.views import GroupConfig
@@ -319,10 +320,10 @@ class GroupShard:
 
         Raises: GroupIdNotFound; NonEmptyGroup when members are there that read nobody knows what.
         """
-        group = self.groups.get(group_id)
+        group = self.find(group_id)
         if group is None or group.state is GroupState.DEAD:
             raise GroupIdNotFound(group_id)
-        if not group.is_empty and not group.uses_consumer_protocol:
+        if not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
             raise NonEmptyGroup
         codes: list[ErrorCode] = []
         records: dict[OffsetKey, CoordinatorRecord] = {}
