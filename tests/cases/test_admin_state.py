@@ -32,7 +32,7 @@ def set_everything(client: RawClient) -> None:
     quota = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 1024.0, "remove": False}]}
     changed = client.request("alter_client_quotas", 1, entries=[quota], validate_only=False)
     assert [row.error_code for row in changed.entries] == [0]
-    level = {"feature": "metadata.version", "max_version_level": 28, "upgrade_type": 2}
+    level = {"feature": "metadata.version", "max_version_level": 30, "upgrade_type": 1}
     updated = client.request("update_features", 2, timeout_ms=15000, feature_updates=[level], validate_only=False)
     assert updated.error_code == 0, updated
 
@@ -63,7 +63,7 @@ EXPECTED = {
     "users": [("alice", [(2, 8192)])],
     "rules": [("t", 4, ["User:bob"])],
     "quotas": [([None], [("producer_byte_rate", 1024.0)])],
-    "level": 28,
+    "level": 30,
 }
 
 
