@@ -44,6 +44,9 @@ IN_OTHER_WORDS = {
         *("metadata version as it is, safe downgrade, v1", "kraft version as it is, v1", "a feature twice, v1"),
         *("metadata version down, safe, v1", "metadata version down, unsafe, v1"),
         *(f"group version too high, v{version}" for version in (1, 2)),
+        # Level 30 is finished only in later releases of the reference, and its messages name the highest level.
+        *(f"metadata version too high, v{version}" for version in (0, 1, 2)),
+        *(f"metadata version {which}, v{version}" for which in ("below the lowest", "to 0") for version in (1, 2)),
     ),
     "quorum": (*(f"{what}, v2" for what in ("another partition", "another topic", "two partitions", "two topics")),),
     "what quotas may be": ("address and user", "a key twice", "set and remove"),
