@@ -352,7 +352,9 @@ class Broker:
         self._metadata_dir.note_loaded(METADATA_LOG)
 
     async def _start_controller(self) -> None:
-        ensure_not_lost(self._fs, path_in(self._metadata_dir), self._image(), has_logs=bool(self._logs.logs))
+        ensure_not_lost(
+            self._fs, path_in(self._metadata_dir), self._image(), has_logs=bool(self._logs.logs or self._logs.futures)
+        )
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._settings.publish)
         self._controller.subscribe(self._cleaner.publish)

@@ -50,11 +50,18 @@ def ensure_whole(fs: FileSystem, directory: str) -> None:
 def ensure_not_lost(fs: FileSystem, directory: str, loaded: ClusterImage, *, has_logs: bool) -> None:
     """Check that an empty log is a new one: before its first epoch there were no topics whose logs could be here.
 
-    Raises: CorruptMetadata. Blocking: disk.
+    Going on would take every log for a stray, where all that is missing may be a mount. Raises: CorruptMetadata.
+    Blocking: disk.
     """
-    state = read_quorum_state(fs, directory) if has_logs and not loaded.end_offset else None
+    if not has_logs or loaded.end_offset:
+        return
+    state = read_quorum_state(fs, directory)
     if state is not None:
         raise _lost(directory, state)
+    raise CorruptMetadata(
+        f"{directory} is new and knows of no topic, but log.dirs hold logs of partitions: "
+        "mount or put back the directory with their metadata, or take these logs away"
+    )
 
 
 def _lost(directory: str, state: QuorumState) -> CorruptMetadata:

@@ -58,7 +58,9 @@ async def test_an_emptied_log_is_refused_once_there_was_something_in_it(node: No
     # In the first epoch, and without any topic's log, it is a first start that was cut short.
     ensure_not_lost(FS, str(log_path), loaded, has_logs=False)
     FS.unlink(str(log_path / "quorum-state"))
-    ensure_not_lost(FS, str(log_path), loaded, has_logs=True)
+    ensure_not_lost(FS, str(log_path), loaded, has_logs=False)
+    with pytest.raises(CorruptMetadata, match="knows of no topic"):
+        ensure_not_lost(FS, str(log_path), loaded, has_logs=True)
 
 
 async def test_a_log_with_records_is_not_lost(node: Node, log_path: Path) -> None:
