@@ -161,7 +161,7 @@ def test_without_its_metadata_or_any_directory_the_broker_ends(
         shutil.rmtree(dirs[name])
     assert broker.wait(timeout_s=NOTICED_WITHIN_S) == 1
     text = broker.log_text()
-    assert f"log directory offline dir={dirs[gone[-1]]} " in text
+    assert f"log directory offline dir={dirs[gone[0]]} " in text
     assert "stopping reason=the log directory of the cluster metadata failed: " in text
     assert "Traceback" not in text
     for name, path in dirs.items():
