@@ -15,6 +15,7 @@ from typing import Any
 from config.views import LogConfig, MoveConfig
 from protocol.records.builder import build_batch
 from storage.checkpoints.lines import replace_file
+from storage.producers.verification import NOT_ASKED
 from storage.types import AppendOrigin, TopicPartition
 from tests.harness.hosted import NOW_MS
 from tests.harness.moving import MoveBed
@@ -113,7 +114,8 @@ class MovingBroker(MoveBed):
             }
         batch = build_batch([(b"k", value), (b"l", value * 10)], timestamp=NOW_MS + promises.end, **fields)
         promises.attempt = value
-        result = partition.append(batch)
+        with partition.log.transactions.in_hand(NOT_ASKED):
+            result = partition.append(batch)
         assert result.base_offset == promises.end
         self._take(result.base_offset)
 
