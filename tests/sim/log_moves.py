@@ -130,7 +130,7 @@ def swap(life: MovingLife) -> None:
         life.manager.checkpoint_log_starts()
     life.named = future.log_dir.directory_id
     retired = life.manager.retire(TP)
-    retired.sync()
+    retired.log_dir.sync()
     before, log = life.log, life.manager.promote(TP, retired)
     log.config = life.config
     log.advance_high_watermark(before.high_watermark)
