@@ -27,6 +27,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -44,6 +45,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
 from protocol.uuids import ZERO_UUID
 
 FIRST_COMMIT_WITH_UNKNOWN_GROUPS = 9
@@ -118,16 +120,7 @@ class GroupOffsetsApi:
                 answer.error_code = missing
                 continue
             waiting.append(answer)
-            entries.append(
-                OffsetEntry(
-                    topic.name,
-                    topic.topic_id,
-                    partition.partition_index,
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
-                )
-            )
+            entries.append(offset_entry(topic, partition))
         return OffsetCommitResponseTopic(name=asked.name, topic_id=asked.topic_id, partitions=answers)
 
     async def _commit(
@@ -250,6 +243,20 @@ class GroupOffsetsApi:
             if current is not None and topic.topic_id in (ZERO_UUID, current.topic_id):
                 named.append((topic._replace(topic_id=current.topic_id), error))
         return named
+
+
+def offset_entry(
+    topic: TopicImage, committed: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
+) -> OffsetEntry:
+    """Give the coordinator's part of a commit for one partition, in a transaction or not."""
+    return OffsetEntry(
+        topic.name,
+        topic.topic_id,
+        committed.partition_index,
+        committed.committed_offset,
+        committed.committed_leader_epoch,
+        committed.committed_metadata or "",
+    )
 
 
 def _id_of(topic: TopicImage | None) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from broker.api.group_offsets import offset_entry
 from broker.api.route import RequestContext, Route
 from broker.coordinator.errors import CoordinatorError, error_code_of
 from broker.coordinator.group.coordinator import GroupCoordinator
@@ -74,16 +75,7 @@ class GroupTxnOffsetsApi:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
             waiting.append(answer)
-            entries.append(
-                OffsetEntry(
-                    topic.name,
-                    topic.topic_id,
-                    partition.partition_index,
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    partition.committed_metadata or "",
-                )
-            )
+            entries.append(offset_entry(topic, partition))
         return TxnOffsetCommitResponseTopic(name=asked.name, partitions=answers)
 
     async def _commit(

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from broker.metadata.image import ClusterImage, Delta
+
 logger = logging.getLogger(__name__)
 
 GROUP_METADATA_TOPIC = "__consumer_offsets"
@@ -31,6 +33,14 @@ def partition_for(key: str, partition_count: int) -> int:
     """
     absolute = abs(java_string_hash(key))
     return (absolute if absolute < 1 << 31 else 0) % partition_count
+
+
+def changed_leaders(delta: Delta, image: ClusterImage, topic: str) -> list[int] | None:
+    """Give the leader of each partition of a topic, by number, when a step has changed one of them; None when not."""
+    changed = (*delta.created_partitions, *delta.changed_partitions)
+    if all(placed.topic.name != topic for placed in changed):
+        return None
+    return [partition.leader for partition in image.topics_by_name[topic].partitions]
 
 
 class InternalTopics:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -148,6 +148,12 @@ class CoordinatorRuntime(Generic[S]):
     def partitions(self) -> set[int]:
         """Give the partitions that were loaded and not unloaded since."""
         return set(self._contexts)
+
+    def serve(self, partitions: Collection[int]) -> None:
+        """Serve these partitions and no others: load what is new, let go of the rest."""
+        for partition in self.partitions() - set(partitions):
+            self.unload(partition)
+        self.load(sorted(partitions))
 
     def load(self, partitions: Sequence[int]) -> None:
         """Start to serve partitions, but those that are: loading until their records are replayed."""

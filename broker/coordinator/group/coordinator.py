@@ -36,7 +36,7 @@ from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequ
 from broker.coordinator.group.consumer.world import ConsumerWorld, RunAside
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
 from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
-from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, changed_leaders, partition_for
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, InTransaction, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
@@ -108,11 +108,9 @@ class GroupCoordinator:
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Serve the groups while their partitions are led here; forget offsets of deleted topics."""
-        changed = (*delta.created_partitions, *delta.changed_partitions)
-        if any(placed.topic.name == GROUP_METADATA_TOPIC for placed in changed):
-            partitions = image.topics_by_name[GROUP_METADATA_TOPIC].partitions
-            led = [number for number, one in enumerate(partitions) if one.leader == self._node_id]
-            self.serve(len(partitions), led)
+        leaders = changed_leaders(delta, image, GROUP_METADATA_TOPIC)
+        if leaders is not None:
+            self.serve(len(leaders), [number for number, leader in enumerate(leaders) if leader == self._node_id])
         if delta.deleted_topics:
             self.on_topics_deleted(topic.name for topic in delta.deleted_topics)
         if delta.created_topics or self._world.new_topics_version < 0:
@@ -139,9 +137,7 @@ class GroupCoordinator:
         if not self._partition_count:
             self._expiry.start(self._config.offsets_retention_check_interval_ms)
         self._partition_count = partition_count
-        for partition in self._runtime.partitions() - set(led):
-            self._runtime.unload(partition)
-        self._runtime.load(sorted(led))
+        self._runtime.serve(led)
 
     def is_led(self, group_id: str) -> bool:
         """Tell whether the group's coordinator is this broker; without an offsets topic nobody's is."""

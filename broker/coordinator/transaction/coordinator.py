@@ -19,7 +19,7 @@ from broker.coordinator.errors import (
     NotCoordinator,
     error_code_of,
 )
-from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, partition_for
+from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, changed_leaders, partition_for
 from broker.coordinator.producer_ids import ProducerIds
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
 from broker.coordinator.shard import Outcome
@@ -100,11 +100,9 @@ class TransactionCoordinator:
         """Serve the transactional ids while their partitions are led here."""
         if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics):
             self.serve(0, ())
-        changed = (*delta.created_partitions, *delta.changed_partitions)
-        if any(placed.topic.name == TRANSACTION_STATE_TOPIC for placed in changed):
-            partitions = image.topics_by_name[TRANSACTION_STATE_TOPIC].partitions
-            led = [number for number, one in enumerate(partitions) if one.leader == self._node_id]
-            self.serve(len(partitions), led)
+        leaders = changed_leaders(delta, image, TRANSACTION_STATE_TOPIC)
+        if leaders is not None:
+            self.serve(len(leaders), [number for number, leader in enumerate(leaders) if leader == self._node_id])
 
     def serve(self, partition_count: int, led: Collection[int]) -> None:
         """Serve the ids of the partitions of the topic that are led here, once each is replayed; let go of others."""
@@ -114,9 +112,7 @@ class TransactionCoordinator:
             self._abort_timer.start(self._config.abort_interval_ms)
             self._expire_timer.start(self._config.expire_interval_ms)
         self._partition_count = partition_count
-        for partition in self._runtime.partitions() - set(led):
-            self._runtime.unload(partition)
-        self._runtime.load(sorted(led))
+        self._runtime.serve(led)
 
     def is_led(self, transactional_id: str) -> bool:
         """Tell whether the id's coordinator is this broker; without a topic nobody's is."""
