@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from broker.runtime.failures import unexplained
+
 logger = logging.getLogger(__name__)
 
 
@@ -54,8 +56,8 @@ class Lifecycle:
             self.current = f"stopping {step.name}"
             try:
                 await step.stop()
-            except Exception:
+            except Exception as failure:
                 clean = False
-                logger.exception("stop step failed step=%s", step.name)
+                logger.error("stop step failed step=%s reason=%s", step.name, failure, exc_info=unexplained(failure))
         self.current = "stopped"
         return clean

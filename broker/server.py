@@ -142,7 +142,7 @@ class Broker:
             self._dir_reports.on_lost,
             self._disk_work,
         )
-        self._dir_watch = DirWatch(self._logs, self._partitions, self._dir_reports, self._pools)
+        self._dir_watch = DirWatch(self._logs, self._dir_reports, self._pools)
         self._checkpoints = Checkpoints(
             self._logs, self._partitions, self._disk_work.flushes, self._pools, self._clock, self._log_config
         )
@@ -249,6 +249,8 @@ class Broker:
 
     def _on_lost_metadata(self, failure: BaseException) -> None:
         """Stop: without its metadata log the broker could only answer from the past."""
+        if isinstance(failure, StorageFailure):
+            self._dir_reports.fail(self._metadata_dir, failure)
         self._give_up(f"the cluster metadata failed: {failure}")
 
     async def _stop(self) -> int:

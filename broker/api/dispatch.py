@@ -14,6 +14,7 @@ from typing import Any
 from broker.api.route import EncodedResponse, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
 from broker.net.connection import CloseConnection, Connection
+from broker.runtime.failures import unexplained
 from broker.runtime.tasks import start_inline
 from protocol.api_keys import ApiKey
 from protocol.codec import decode, encode
@@ -128,7 +129,10 @@ class Dispatcher:
         served.stats.failed += 1
         if isinstance(failure, CloseConnection):
             return failure
-        logger.error("request failed api=%s version=%d", served.api_key.name, context.api_version, exc_info=failure)
+        logger.error(
+            "request failed api=%s version=%d reason=%s",
+            served.api_key.name, context.api_version, failure, exc_info=unexplained(failure),
+        )  # fmt: skip
         return CloseConnection("the request could not be answered")
 
     def _unsupported(self, unsupported: UnsupportedVersion) -> list[Any]:

@@ -30,6 +30,7 @@ from broker.metadata.image import ClusterImage, Delta
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from broker.runtime.coalesced import Coalesced
+from broker.runtime.failures import unexplained
 from broker.runtime.pools import Pools
 from broker.runtime.tasks import TaskOwner
 from config.views import CleanerConfig
@@ -194,9 +195,9 @@ class Cleaner:
         try:
             await self.look()
             self.is_failing = False
-        except Exception:  # a background job's border
+        except Exception as failure:  # a background job's border
             self.is_failing = True
-            logger.exception("looking for logs to clean failed")
+            logger.error("looking for logs to clean failed reason=%s", failure, exc_info=unexplained(failure))
 
     @property
     def pause_ms(self) -> int:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
+from broker.metadata.controller.directories import Whereabouts
 from broker.metadata.controller.features import tells_cordoned_dirs
 from broker.metadata.controller.run import Controller
 from broker.metadata.errors import ControllerClosed
@@ -50,10 +51,18 @@ class DirReports:
         """Report where new replicas landed whose place the metadata could not know, and what is cordoned by now."""
         landed = self._partitions.landed(delta)
         if landed:
-            self._tasks.spawn("landed", self._controller.assign_directories(landed))
+            self._tasks.spawn("landed", self._report_landed(landed))
         may_differ = delta.features_changed or any(kind == BROKER_RESOURCE for kind, _ in delta.changed_configs)
         if may_differ and tells_cordoned_dirs(image):
             self._tasks.spawn("cordoned", self._report_cordoned())
+
+    def fail(self, log_dir: LogDir, failure: StorageFailure) -> None:
+        """Take a directory offline, be it one of `log.dirs` or the metadata log's own."""
+        if log_dir in self._logs.dirs:
+            self._partitions.fail_dir(log_dir, failure)
+        elif log_dir.is_online:
+            log_dir.fail(failure)
+            self.on_lost(log_dir, failure)
 
     def on_lost(self, log_dir: LogDir, failure: StorageFailure) -> None:
         """Draw the conclusion from a directory that has failed; one that never had an identity is known to nobody."""
@@ -65,6 +74,10 @@ class DirReports:
         elif any(log_dir.directory_id):
             self._offline.add(log_dir.directory_id)
             self._tasks.spawn(log_dir.path, self._report_offline(log_dir.path))
+
+    async def _report_landed(self, landed: Whereabouts) -> None:
+        with suppress(ControllerClosed):  # the broker stops, and the next start finds them where they are
+            await self._controller.assign_directories(landed)
 
     async def _report_cordoned(self) -> None:
         cordoned = [one.directory_id for one in self._logs.online_dirs() if one.path in self._logs.cordoned]

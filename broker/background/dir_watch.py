@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import partial
 
 from broker.background.dir_reports import DirReports
-from broker.partition.manager import PartitionManager
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from storage.dirs.log_dir import LogDir
@@ -26,9 +25,8 @@ WATCH_INTERVAL_MS = 2_000
 class DirWatch:
     """Watches the directories that are online."""
 
-    def __init__(self, logs: LogManager, partitions: PartitionManager, reports: DirReports, pools: Pools) -> None:
+    def __init__(self, logs: LogManager, reports: DirReports, pools: Pools) -> None:
         self._logs = logs
-        self._partitions = partitions
         self._reports = reports
         self._pools = pools
         self._spaces: dict[LogDir, Space] = {}  # of each directory when it was last looked at
@@ -52,11 +50,7 @@ class DirWatch:
         try:
             self._spaces[log_dir] = await self._pools.io(log_dir.path, partial(_look, log_dir))
         except StorageFailure as failure:
-            if log_dir in self._logs.dirs:
-                self._partitions.fail_dir_of(failure)
-            elif log_dir.is_online:
-                log_dir.fail(failure)
-                self._reports.on_lost(log_dir, failure)
+            self._reports.fail(log_dir, failure)
 
 
 def _look(log_dir: LogDir) -> Space:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from broker.metadata.image import ClusterImage, Delta
+from broker.runtime.failures import unexplained
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +64,8 @@ class InternalTopics:
         attempt = self._attempts[topic] = asyncio.get_running_loop().create_future()
         try:
             await self._create(topic)
-        except Exception:
-            logger.exception("internal topic not created topic=%s", topic)
+        except Exception as failure:
+            logger.error("internal topic not created topic=%s reason=%s", topic, failure, exc_info=unexplained(failure))
         finally:
             del self._attempts[topic]
             attempt.set_result(None)

@@ -24,6 +24,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from broker.coordinator.errors import CoordinatorLoading, NotCoordinator, WriteFailed, write_error_code
 from broker.coordinator.shard import CoordinatorRecord, Outcome, Shard
 from broker.partition.partition import Marker
+from broker.runtime.failures import unexplained
 from broker.runtime.tasks import start_inline
 from protocol.errors import ErrorCode
 from protocol.records.batch import NO_PRODUCER_ID, parse_header
@@ -257,8 +258,11 @@ class CoordinatorRuntime(Generic[S]):
             return
         try:
             result = self.execute_now(partition, command)
-        except Exception:
-            logger.exception("coordinator command failed coordinator=%s partition=%d", self._name, partition)
+        except Exception as failure:
+            logger.error(
+                "coordinator command failed coordinator=%s partition=%d reason=%s",
+                self._name, partition, failure, exc_info=unexplained(failure),
+            )  # fmt: skip
             return
         if isinstance(result, asyncio.Future):
             result.add_done_callback(self._log_failure)
@@ -348,10 +352,12 @@ class CoordinatorRuntime(Generic[S]):
                 batch = self._batch_of(chunk, context.partition, transaction)
                 next_offset = await self._log.append(context.partition, batch, verification)
             except Exception as failure:  # a background job's border: the command fails, the shard goes on
-                code = write_error_code(self._append_error_code(failure))
+                cause = self._append_error_code(failure)
+                code = write_error_code(cause)
                 logger.warning(
-                    "coordinator append failed coordinator=%s partition=%d error=%s records=%d",
-                    self._name, context.partition, code.name, len(chunk), exc_info=failure,
+                    "coordinator append failed coordinator=%s partition=%d error=%s records=%d reason=%s",
+                    self._name, context.partition, code.name, len(chunk), failure,
+                    exc_info=failure if cause is ErrorCode.UNKNOWN_SERVER_ERROR else None,
                 )  # fmt: skip
                 break
             if context.state is not Lifecycle.ACTIVE:
@@ -407,8 +413,11 @@ class CoordinatorRuntime(Generic[S]):
         for context in contexts:
             try:
                 await self._load(context)
-            except Exception:  # a background job's border: this partition stays out, the others load
-                logger.exception("coordinator load failed coordinator=%s partition=%d", self._name, context.partition)
+            except Exception as failure:  # a background job's border: this partition stays out, the others load
+                logger.error(
+                    "coordinator load failed coordinator=%s partition=%d reason=%s",
+                    self._name, context.partition, failure, exc_info=unexplained(failure),
+                )  # fmt: skip
                 if context.state is Lifecycle.LOADING:
                     context.state = Lifecycle.FAILED
 

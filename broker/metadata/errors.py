@@ -5,6 +5,8 @@ The classes name the Kafka error; `broker/api/errors.py` holds the number of eac
 
 from __future__ import annotations
 
+from broker.runtime.failures import Consequence
+
 
 class MetadataError(Exception):
     """Parent of every refusal of the metadata room."""
@@ -114,5 +116,5 @@ class CorruptMetadata(MetadataError):
     """The metadata log or a snapshot holds what cannot be replayed."""
 
 
-class ControllerClosed(MetadataError):
+class ControllerClosed(MetadataError, Consequence):
     """The controller stopped, or its log failed, before the command was committed."""

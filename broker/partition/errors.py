@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from broker.runtime.failures import Consequence
+
 
 class PartitionError(Exception):
     """Parent of what can be wrong with a partition as a place to read from or write to."""
@@ -40,7 +42,7 @@ class NotEnoughReplicas(PartitionError):
     """acks=all, and fewer replicas are in sync than min.insync.replicas asks for."""
 
 
-class PartitionOffline(PartitionError):
+class PartitionOffline(PartitionError, Consequence):
     """The log directory of the partition has failed."""
 
 

@@ -107,8 +107,11 @@ class PartitionManager:
     def fail_dir_of(self, failure: StorageFailure) -> None:
         """Take the directory a failure happened in offline, and its partitions with it."""
         log_dir = self._logs.dir_at(failure.path)
-        if log_dir is None:
-            return
+        if log_dir is not None:
+            self.fail_dir(log_dir, failure)
+
+    def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> None:
+        """Take a directory of `log.dirs` offline, and its partitions with it."""
         if log_dir.is_online:
             self._logs.fail_dir(log_dir, failure)
         self._follow_lost_dirs()

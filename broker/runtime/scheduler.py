@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from broker.runtime.failures import unexplained
 from broker.runtime.tasks import TaskOwner
 
 logger = logging.getLogger(__name__)
@@ -51,8 +52,8 @@ class Scheduler:
                 outcome = job()
                 if inspect.isawaitable(outcome):
                     await outcome
-            except Exception:
-                logger.exception("background job failed job=%s", name)
+            except Exception as failure:
+                logger.error("background job failed job=%s reason=%s", name, failure, exc_info=unexplained(failure))
             await asyncio.sleep(max(1, interval_ms) / 1000)
 
     async def close(self) -> None:

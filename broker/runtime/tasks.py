@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
 from typing import Any
 
+from broker.runtime.failures import unexplained
+
 logger = logging.getLogger(__name__)
 
 
@@ -46,7 +48,7 @@ class TaskOwner:
         self._report(f"{self.name}/{name}", failure)
 
     def _report(self, full_name: str, failure: BaseException) -> None:
-        logger.error("task failed name=%s", full_name, exc_info=failure)
+        logger.error("task failed name=%s reason=%s", full_name, failure, exc_info=unexplained(failure))
         if self._on_failure is not None:
             self._on_failure(failure)
 

@@ -409,6 +409,7 @@ class Controller:
             answered = self._steps.popleft().answered
             if not answered.done():
                 answered.set_exception(ControllerClosed(f"the controller stopped: {self._failure}"))
+                answered.exception()  # looked at here: whoever asked for several steps has been told by one of them
 
     def _new_topic_id(self) -> bytes:
         return random_uuid(self._rng.random_bytes)

@@ -45,6 +45,8 @@ class Controller:
 
     async def assign_directories(self, directories: dict[TopicPartition, bytes]) -> None:
         self.assigned.append(directories)
+        if self.failure is not None:
+            raise self.failure
 
     async def cordon_directories(self, cordoned: list[bytes]) -> None:
         self.cordoned.append(cordoned)
@@ -159,12 +161,15 @@ async def test_cordoned_directories_are_not_reported_without_need_or_to_an_older
     assert bed.controller.cordoned == []
 
 
-async def test_a_controller_that_is_closing_need_not_know_what_is_cordoned(
+async def test_a_controller_that_is_closing_need_not_know_what_landed_or_is_cordoned(
     bed: Bed, caplog: pytest.LogCaptureFixture
 ) -> None:
     bed.controller.failure = ControllerClosed("closed")
-    bed.reports.publish(CONFIGURED, replace(bed.hosted.current, features={"metadata.version": 30}))
+    created = tuple(partitions_of(bed.hosted.current.topics_by_name["t"]))
+    both = CONFIGURED._replace(created_partitions=created)
+    bed.reports.publish(both, replace(bed.hosted.current, features={"metadata.version": 30}))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert bed.controller.cordoned == [[]]
+    assert len(bed.controller.assigned) == 1
     assert not caplog.records

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from broker.background.dir_reports import DirReports
 from broker.background.dir_watch import DirWatch
 from broker.runtime.pools import Pools
 from storage.dirs.log_dir import LogDir
@@ -17,14 +18,14 @@ from storage.env.posix import PosixFileSystem
 from tests.harness.hosted import NODE_ID, Hosted
 
 
-class Reports:
-    """Remembers which directories were lost outside of log.dirs."""
+class Controller:
+    """Remembers by what it was ended."""
 
     def __init__(self) -> None:
-        self.lost: list[str] = []
+        self.ended_by: Exception | None = None
 
-    def on_lost(self, log_dir: LogDir, failure: Exception) -> None:
-        self.lost.append(log_dir.path)
+    def fail(self, failure: Exception) -> None:
+        self.ended_by = failure
 
 
 class Bed:
@@ -32,8 +33,13 @@ class Bed:
         self.first, self.second = tmp_path / "a", tmp_path / "b"
         self.hosted = Hosted(self.first, self.second)
         self.hosted.create("t", partitions=4)
-        self.reports = Reports()
-        self.watch = DirWatch(self.hosted.logs, self.hosted.manager, cast(Any, self.reports), Pools())
+        self.controller, self.reasons = Controller(), list[str]()
+        self.metadata_dir: LogDir | None = None
+        self.reports = DirReports(
+            self.hosted.logs, lambda log_dir: log_dir is self.metadata_dir, self.reasons.append, 60_000
+        )
+        self.reports.join(self.hosted.manager, cast(Any, self.controller))
+        self.watch = DirWatch(self.hosted.logs, self.reports, Pools())
 
     async def look(self) -> None:
         for log_dir in self.hosted.logs.dirs:
@@ -103,13 +109,16 @@ async def test_a_file_system_that_cannot_be_asked_has_failed(bed: Bed, monkeypat
 
 
 async def test_a_metadata_directory_of_its_own_is_watched_too(bed: Bed, tmp_path: Path) -> None:
-    metadata_dir = LogDir(PosixFileSystem(), str(tmp_path / "metadata"))
+    metadata_dir = bed.metadata_dir = LogDir(PosixFileSystem(), str(tmp_path / "metadata"))
     metadata_dir.open()
     metadata_dir.settle_identity("cluster", NODE_ID, SeededRng(1))
     await bed.watch.look(metadata_dir)
     shutil.rmtree(metadata_dir.path)
     await bed.watch.look(metadata_dir)
     await bed.watch.look(metadata_dir)
-    assert bed.reports.lost == [metadata_dir.path], "told once"
+    assert len(bed.reasons) == 1, "told once"
+    assert metadata_dir.path in bed.reasons[0]
+    assert bed.controller.ended_by is metadata_dir.failure
+    assert bed.hosted.lost_dirs == []
     assert not metadata_dir.is_online
     metadata_dir.release()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 from collections.abc import Callable
 from typing import Any
@@ -291,6 +292,33 @@ async def test_a_failed_append_stops_the_controller_for_good_and_is_reported(
             await controller.create_topics([NewTopic("t", 1, 1)])
     assert [type(failure) for failure in failures] == [StorageFailure]
     with pytest.raises(StorageFailure, match="No space left on device"):
+        await controller.close()
+
+
+async def test_a_report_in_pieces_that_fails_halfway_leaves_no_failure_that_nobody_looked_at(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = await node.start()
+    await create(controller, "t")
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+    monkeypatch.setattr(run, "MAX_RECORDS_PER_COMMAND", 1)
+    write_at, left = PosixFile.write_at, [1]
+
+    def write_once(file: PosixFile, *arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.EIO, "Input/output error")
+        return write_at(file, *arguments)
+
+    monkeypatch.setattr(PosixFile, "write_at", write_once)
+    where = {TopicPartition("t", index): DIRECTORY_ID for index in range(2)}
+    with pytest.raises(ControllerClosed):
+        await controller.directories_offline({DIRECTORY_ID}, where)
+    gc.collect()
+    assert left == [-1], "the first piece was written and waited for the disk"
+    assert unseen == []
+    with pytest.raises(StorageFailure):
         await controller.close()
 
 
