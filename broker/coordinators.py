@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from broker.api.errors import known_code
-from broker.coordinator.group.consumer.world import RunAside
 from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.regex import RunAside
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.markers import MarkerSender
 from broker.metadata.controller.features import transaction_version
@@ -62,6 +62,7 @@ class Coordinators:
             now_ms=clock.now_ms,
             server_version=lambda: transaction_version(controller.image),
             append_error_code=known_code,
+            run_aside=run_aside,
         )
         self.verifier = TransactionVerifier(
             partitions,

@@ -41,14 +41,18 @@ def describe_group(
 ) -> list[ConfigEntry]:
     """Describe a group's keys; a group that has no overrides, or does not exist, shows what it would inherit.
 
-    As in Kafka what is inherited counts as the group's own default, whatever the broker has it from.
+    A key that no key of the broker stands behind has its own default at the end of its chain.
     """
-    entries = _describe_overridable(resolver, GROUP_KEYS, overrides, ConfigSource.GROUP, names)
     return [
-        entry._replace(source=source, synonyms=(ChainLink(entry.name, entry.value, source),))
-        for entry in entries
-        for source in (entry.source if entry.source is ConfigSource.GROUP else ConfigSource.DEFAULT,)
+        entry
+        if GROUP_KEYS[entry.name].synonyms
+        else entry._replace(synonyms=(*entry.synonyms, _own_default(GROUP_KEYS[entry.name])))
+        for entry in _describe_overridable(resolver, GROUP_KEYS, overrides, ConfigSource.GROUP, names)
     ]
+
+
+def _own_default(row: ConfigKey) -> ChainLink:
+    return ChainLink(row.name, row.default_text, ConfigSource.DEFAULT)
 
 
 def describe_client_metrics(

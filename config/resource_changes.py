@@ -38,28 +38,28 @@ class _Bounds(NamedTuple):
     name: str
     lowest: str | None
     highest: str | None
+    when_set: bool = False
+    """Whether a value that is inherited is left alone."""
+
+
+def _bounds(kind: str, what: str, *, when_set: bool = False) -> _Bounds:
+    return _Bounds(f"{kind}.{what}", f"group.{kind}.min.{what}", f"group.{kind}.max.{what}", when_set)
 
 
 _BOUNDS = (
-    *(
-        _Bounds(
-            f"{kind}.{what}.ms",
-            f"group.{kind}.min.{what}.ms",
-            f"group.{kind}.max.{what}.ms",
-        )
-        for kind in ("consumer", "share")
-        for what in ("heartbeat.interval", "session.timeout")
-    ),
-    _Bounds(
-        "share.record.lock.duration.ms",
-        "group.share.min.record.lock.duration.ms",
-        "group.share.max.record.lock.duration.ms",
-    ),
-    *(
-        _Bounds(f"streams.{what}.ms", f"group.streams.min.{what}.ms", f"group.streams.max.{what}.ms")
-        for what in ("heartbeat.interval", "session.timeout")
-    ),
+    _bounds("consumer", "heartbeat.interval.ms"),
+    _bounds("consumer", "session.timeout.ms"),
+    _bounds("consumer", "assignment.interval.ms", when_set=True),
+    _bounds("share", "heartbeat.interval.ms"),
+    _bounds("share", "session.timeout.ms"),
+    _bounds("share", "record.lock.duration.ms"),
+    _bounds("share", "delivery.count.limit"),
+    _bounds("share", "partition.max.record.locks"),
+    _bounds("share", "assignment.interval.ms", when_set=True),
+    _bounds("streams", "heartbeat.interval.ms"),
+    _bounds("streams", "session.timeout.ms"),
     _Bounds("streams.num.standby.replicas", None, "group.streams.max.standby.replicas"),
+    _bounds("streams", "assignment.interval.ms", when_set=True),
 )
 """In the order of Kafka's checks."""
 
@@ -83,7 +83,9 @@ def checked_group_configs(values: Mapping[str, str], resolver: Resolver) -> dict
         value: int = resolver.effective_override(GROUP_KEYS[name], result, ConfigSource.GROUP).value
         return value
 
-    for name, lowest, highest in _BOUNDS:
+    for name, lowest, highest, when_set in _BOUNDS:
+        if when_set and name not in result:
+            continue
         if lowest is not None and effective(name) < resolver.get(lowest):
             raise InvalidConfig(f"{name} must be greater than or equal to {lowest}")
         if highest is not None and effective(name) > resolver.get(highest):

@@ -65,7 +65,6 @@ class TransactionAdminApi:
             request.state_filters,
             request.producer_id_filters,
             request.duration_filter,
-            request.transactional_id_pattern or "",
         )
         try:
             states = [
@@ -74,7 +73,7 @@ class TransactionAdminApi:
                     producer_id=one.transaction.producer_id,
                     transaction_state=one.transaction.state.label,
                 )
-                for one in self._coordinator.list(wanted)
+                for one in await self._coordinator.list(wanted, request.transactional_id_pattern or "")
             ]
         except CoordinatorError as refusal:
             return listing.ListTransactionsResponse(error_code=error_code_of(refusal))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from config.key import ConfigKey, Synonym
 from config.keys.rows import (
+    BOOLEAN,
     INT,
     OFFSET_RESET,
     STRING,
@@ -36,7 +37,23 @@ KEYS: tuple[ConfigKey, ...] = (
         "Silence after which a member of this consumer group is removed.",
         (Synonym("group.consumer.session.timeout.ms"),),
     ),
+    group(
+        "share.assignment.interval.ms",
+        INT,
+        1000,
+        Range(0),
+        "Shortest time between two assignments of this share group; 0 = no bound.",
+        (Synonym("group.share.assignment.interval.ms"),),
+    ),
     group("share.auto.offset.reset", STRING, "latest", OFFSET_RESET, "Where a share group without state begins."),
+    group(
+        "share.delivery.count.limit",
+        INT,
+        5,
+        Range(2),
+        "Attempts to deliver a record of this share group.",
+        (Synonym("group.share.delivery.count.limit"),),
+    ),
     group(
         "share.heartbeat.interval.ms",
         INT,
@@ -53,6 +70,14 @@ KEYS: tuple[ConfigKey, ...] = (
         "Whether a share group sees records of undecided transactions.",
     ),
     group(
+        "share.partition.max.record.locks",
+        INT,
+        2000,
+        Range(100),
+        "Records of one partition acquired at once by this share group.",
+        (Synonym("group.share.partition.max.record.locks"),),
+    ),
+    group(
         "share.record.lock.duration.ms",
         INT,
         30_000,
@@ -61,12 +86,27 @@ KEYS: tuple[ConfigKey, ...] = (
         (Synonym("group.share.record.lock.duration.ms"),),
     ),
     group(
+        "share.renew.acknowledge.enable",
+        BOOLEAN,
+        True,
+        None,
+        "Whether members of this share group may prolong the time they hold a record.",
+    ),
+    group(
         "share.session.timeout.ms",
         INT,
         45_000,
         Range(1),
         "Silence after which a member of this share group is removed.",
         (Synonym("group.share.session.timeout.ms"),),
+    ),
+    group(
+        "streams.assignment.interval.ms",
+        INT,
+        1000,
+        Range(0),
+        "Shortest time between two assignments of this streams group; 0 = no bound.",
+        (Synonym("group.streams.assignment.interval.ms"),),
     ),
     group(
         "streams.heartbeat.interval.ms",

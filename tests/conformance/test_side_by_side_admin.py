@@ -71,16 +71,7 @@ def test_every_difference_is_of_a_step() -> None:
     assert {*DIFFERENT, *in_other_words} <= names
 
 
-BEHIND = {
-    "configs of groups": "4.3 has more keys of share and streams groups, and names the broker's keys as synonyms",
-}
-
-
-def _chapter(title: str) -> object:
-    return pytest.param(title, marks=pytest.mark.xfail(reason=BEHIND[title], strict=True)) if title in BEHIND else title
-
-
-@pytest.mark.parametrize("title", [_chapter(title) for title in CHAPTERS])
+@pytest.mark.parametrize("title", CHAPTERS)
 def test_chapter(pair: Pair, unique: str, title: str) -> None:
     clients = [RawClient((broker.host, broker.port)) for broker in pair.brokers]
     for broker, client in zip(pair.brokers, clients, strict=True):

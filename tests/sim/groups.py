@@ -54,7 +54,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def _at_once(call: Callable[[], Any]) -> Any:
+async def run_at_once(call: Callable[[], Any]) -> Any:
     return call()
 
 
@@ -236,7 +236,7 @@ class GroupRig:
             new_uuid=lambda: f"uuid{next(self._uuids)}",
             append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
             image=self.image,
-            run_aside=_at_once,
+            run_aside=run_at_once,
         )
         families = (
             GroupFindApi(self.coordinator, LedHere(), NODE_ID),

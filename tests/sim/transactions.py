@@ -23,7 +23,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import REQUESTS, RESPONSES
 from storage.errors import InvalidProducerEpoch
 from storage.types import TopicPartition
-from tests.sim.groups import CODES, LISTENER, NODE_ID, GroupRig, MemoryLog, SimTime, Tasks, topic_image
+from tests.sim.groups import CODES, LISTENER, NODE_ID, GroupRig, MemoryLog, SimTime, Tasks, run_at_once, topic_image
 
 MARKER_CODES = {**CODES, InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH}
 
@@ -149,6 +149,7 @@ class TransactionRig:
             now_ms=self.time.wall_ms,
             server_version=lambda: self.server_version,
             append_error_code=code_of,
+            run_aside=run_at_once,
         )
         families = (
             ProducersApi(self.producer_ids, self.coordinator),

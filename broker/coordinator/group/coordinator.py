@@ -33,10 +33,11 @@ from broker.coordinator.group.commands import (
     SyncResult,
 )
 from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
-from broker.coordinator.group.consumer.world import ConsumerWorld, RunAside
+from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
 from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, changed_leaders, partition_for
+from broker.coordinator.regex import RunAside
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, InTransaction, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource

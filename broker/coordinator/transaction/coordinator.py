@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import TypeVar
 
 from broker.coordinator.errors import (
@@ -21,6 +22,7 @@ from broker.coordinator.errors import (
 )
 from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, changed_leaders, partition_for
 from broker.coordinator.producer_ids import ProducerIds
+from broker.coordinator.regex import RunAside
 from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
@@ -31,7 +33,7 @@ from broker.coordinator.transaction.errors import (
     ProducerIdNeeded,
     TransactionalIdNotFound,
 )
-from broker.coordinator.transaction.listing import Listed, TransactionFilter
+from broker.coordinator.transaction.listing import Listed, TransactionFilter, matching
 from broker.coordinator.transaction.markers import MarkerSender, Pauses
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.state import EPOCH_BUMPING_VERSION, Producer, Transaction
@@ -62,6 +64,7 @@ class TransactionCoordinator:
         now_ms: Callable[[], int],
         server_version: Callable[[], int],
         append_error_code: Callable[[BaseException], ErrorCode],
+        run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
         self._node_id = node_id
@@ -74,6 +77,7 @@ class TransactionCoordinator:
         self._markers = markers
         self._now_ms = now_ms
         self._server_version = server_version
+        self._run_aside = run_aside
         self._timers = Timers(time_source)
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             "transaction-coordinator",
@@ -312,13 +316,17 @@ class TransactionCoordinator:
             raise TransactionalIdNotFound
         return found
 
-    def list(self, wanted: TransactionFilter) -> Iterator[Listed]:
-        """Yield the ids that pass a filter. Raises: CoordinatorError, at once or while iterating."""
+    async def list(self, wanted: TransactionFilter, id_pattern: str = "") -> list[Listed]:
+        """Return the ids that pass a filter and match an expression, if there is one. Raises: CoordinatorError."""
         if self._is_closed:
             raise CoordinatorNotAvailable
         if self._runtime.is_loading:
             raise CoordinatorLoading
-        return wanted.select(self._all(), now_ms=self._now_ms())
+        found = [*wanted.select(self._all(), now_ms=self._now_ms())]
+        if not id_pattern:
+            return found
+        matches: list[Listed] = await self._run_aside(partial(matching, id_pattern, found))
+        return matches
 
     def _all(self) -> Iterator[Listed]:
         for partition in self._runtime.active_partitions():

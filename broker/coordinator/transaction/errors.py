@@ -48,11 +48,5 @@ class TransactionalIdNotFound(CoordinatorError):
     code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-class InvalidIdPattern(CoordinatorError):
-    """The pattern for transactional ids is not a regular expression."""
-
-    code = ErrorCode.INVALID_REGULAR_EXPRESSION
-
-
 class ProducerIdNeeded(Exception):
     """The change gives out a new producer id; to be repeated with one in hand."""

@@ -5,11 +5,10 @@ Source: TransactionStateManager.listTransactionStates; KIP-664, KIP-994, KIP-115
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from broker.coordinator.transaction.errors import InvalidIdPattern
+from broker.coordinator.regex import compiled
 from broker.coordinator.transaction.state import STATES_BY_LABEL, Transaction
 
 
@@ -27,34 +26,26 @@ class TransactionFilter(NamedTuple):
     producer_ids: Sequence[int] = ()
     duration_ms: int = -1
     """Only transactions that began more than this long ago, -1 for all; ids that never had one began at -1."""
-    id_pattern: str = ""
-    """A regular expression that the whole id must match."""
 
     def unknown_states(self) -> list[str]:
         """Give the names among the states that no state has."""
         return [label for label in self.states if label not in STATES_BY_LABEL]
 
     def select(self, all_ids: Iterable[Listed], *, now_ms: int) -> Iterator[Listed]:
-        """Yield those that are asked for. Raises: InvalidIdPattern."""
+        """Yield those that are asked for."""
         states = {STATES_BY_LABEL[label] for label in self.states if label in STATES_BY_LABEL}
         producer_ids = frozenset(self.producer_ids)
-        pattern = self._pattern()
         for one in all_ids:
             transaction = one.transaction
             if (
                 (not self.states or transaction.state in states)
                 and (not producer_ids or transaction.producer_id in producer_ids)
                 and (self.duration_ms < 0 or now_ms - transaction.started_ms > self.duration_ms)
-                and (pattern is None or pattern.fullmatch(one.transactional_id))
             ):
                 yield one
 
-    def _pattern(self) -> re.Pattern[str] | None:
-        if not self.id_pattern:
-            return None
-        try:
-            return re.compile(self.id_pattern)
-        except (re.error, OverflowError, RecursionError) as fault:
-            raise InvalidIdPattern(
-                f"Transaction ID pattern `{self.id_pattern}` is not a valid regular expression: {fault}."
-            ) from fault
+
+def matching(pattern: str, found: Sequence[Listed]) -> list[Listed]:
+    """Give those whose whole id matches an expression. Raises: InvalidRegularExpression."""
+    fullmatch = compiled(pattern, "Transaction ID pattern").fullmatch
+    return [one for one in found if fullmatch(one.transactional_id) is not None]

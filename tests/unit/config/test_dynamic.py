@@ -62,9 +62,27 @@ def test_broker_defaults_list_only_that_layer():
     assert describe_broker_defaults(EMPTY) == []
 
 
-def test_group_description():
+def test_a_group_shows_where_each_value_comes_from():
     resolver = load(None, {}, ["group.consumer.session.timeout.ms=50000"]).resolver
-    entries = {entry.name: entry for entry in describe_group(resolver, {"consumer.heartbeat.interval.ms": "6000"})}
-    assert entries["consumer.heartbeat.interval.ms"].source is ConfigSource.GROUP
-    assert entries["consumer.session.timeout.ms"].value == "50000"
-    assert entries["share.auto.offset.reset"].value == "latest"
+    overrides = {"consumer.heartbeat.interval.ms": "6000", "share.isolation.level": "read_committed"}
+    entries = {entry.name: entry for entry in describe_group(resolver, overrides)}
+
+    def shown(name):
+        entry = entries[name]
+        return entry.value, entry.source, [(link.name, link.text, link.source) for link in entry.synonyms]
+
+    own, static, default = ConfigSource.GROUP, ConfigSource.STATIC_BROKER, ConfigSource.DEFAULT
+    inherited = "group.consumer.session.timeout.ms"
+    assert shown("consumer.session.timeout.ms") == (
+        *("50000", static),
+        [(inherited, "50000", static), (inherited, "45000", default)],
+    )
+    assert shown("consumer.heartbeat.interval.ms") == (
+        *("6000", own),
+        [("consumer.heartbeat.interval.ms", "6000", own), ("group.consumer.heartbeat.interval.ms", "5000", default)],
+    )
+    assert shown("share.isolation.level") == (
+        *("read_committed", own),
+        [("share.isolation.level", "read_committed", own), ("share.isolation.level", "read_uncommitted", default)],
+    )
+    assert shown("share.auto.offset.reset") == ("latest", default, [("share.auto.offset.reset", "latest", default)])

@@ -34,6 +34,9 @@ EMPTY = Resolver({})
         ({"consumer.heartbeat.interval.ms": "4999"}, "group.consumer.min.heartbeat.interval.ms"),
         ({"consumer.heartbeat.interval.ms": "15001"}, "group.consumer.max.heartbeat.interval.ms"),
         ({"share.record.lock.duration.ms": "14999"}, "group.share.min.record.lock.duration.ms"),
+        ({"consumer.assignment.interval.ms": "15001"}, "group.consumer.max.assignment.interval.ms"),
+        ({"share.delivery.count.limit": "11"}, "group.share.max.delivery.count.limit"),
+        ({"share.partition.max.record.locks": "4001"}, "group.share.max.partition.max.record.locks"),
         ({"streams.num.standby.replicas": "3"}, "group.streams.max.standby.replicas"),
     ],
 )
@@ -48,6 +51,13 @@ def test_a_group_keeps_its_values_trimmed() -> None:
         "consumer.session.timeout.ms": "50000"
     }
     assert checked_group_configs({}, EMPTY) == {}
+
+
+def test_an_assignment_interval_outside_the_bounds_is_refused_only_where_it_is_set() -> None:
+    resolver = load(None, {}, ["group.streams.min.assignment.interval.ms=2000"]).resolver
+    assert checked_group_configs({"streams.session.timeout.ms": "50000"}, resolver)
+    with pytest.raises(InvalidConfig, match=r"group\.streams\.min\.assignment\.interval\.ms"):
+        checked_group_configs({"streams.assignment.interval.ms": "1000"}, resolver)
 
 
 def test_a_session_outlasts_a_heartbeat() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from broker.coordinator.group.consumer.metadata_hash import TopicHashes
+from broker.coordinator.regex import RunAside
 from broker.metadata.image import ClusterImage
 from config.views import ConsumerGroupConfig, GroupConfig, GroupSettings
-
-RunAside = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a call beside the loop."""
 
 
 class ConsumerWorld:

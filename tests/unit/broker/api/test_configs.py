@@ -154,7 +154,10 @@ async def test_a_group_and_a_subscription_show_their_own_values(ask: Ask, api: C
         await describe(ask, api, GROUP, "g", keys=["consumer.session.timeout.ms"], include_synonyms=True)
     ).configs
     assert (entry.value, entry.config_source) == ("50000", 8)
-    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [(entry.name, "50000", 8)]
+    assert [(one.name, one.value, one.source) for one in entry.synonyms] == [
+        (entry.name, "50000", 8),
+        (f"group.{entry.name}", "45000", 5),
+    ]
     [entry] = (await describe(ask, api, CLIENT_METRICS, "m", keys=["metrics"])).configs
     assert (entry.value, entry.config_source, entry.config_type) == ("a.", 7, 7)
 

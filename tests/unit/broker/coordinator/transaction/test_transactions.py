@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from broker.coordinator.errors import (
     CoordinatorError,
     CoordinatorLoading,
     CoordinatorNotAvailable,
+    InvalidRegularExpression,
     NotCoordinator,
     WriteFailed,
     error_code_of,
@@ -17,7 +19,6 @@ from broker.coordinator.errors import (
 from broker.coordinator.internal_topics import partition_for
 from broker.coordinator.transaction.errors import (
     ConcurrentTransactions,
-    InvalidIdPattern,
     InvalidProducerIdMapping,
     InvalidTransactionalRequest,
     InvalidTransactionTimeout,
@@ -252,14 +253,14 @@ async def test_nothing_is_served_without_a_topic_while_loading_or_after_the_stop
     rig = TransactionRig(is_started=False)
     with pytest.raises(NotCoordinator):
         await rig.coordinator.initialize("x", 1, None)
-    assert list(rig.coordinator.list(TransactionFilter())) == []
+    assert await rig.coordinator.list(TransactionFilter()) == []
     assert await rig.coordinator.ensure_topic()
     await rig.coordinator.initialize("x", 1, None)
     rig.coordinator.close()
     with pytest.raises(CoordinatorNotAvailable):
         await rig.coordinator.initialize("x", 1, None)
     with pytest.raises(CoordinatorNotAvailable):
-        rig.coordinator.list(TransactionFilter())
+        await rig.coordinator.list(TransactionFilter())
 
 
 async def test_a_long_log_is_loaded_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,9 +272,9 @@ async def test_a_long_log_is_loaded_in_turns(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(CoordinatorLoading):
         again.coordinator.describe("x0")
     with pytest.raises(CoordinatorLoading):
-        again.coordinator.list(TransactionFilter())
+        await again.coordinator.list(TransactionFilter())
     await settle()
-    assert len(list(again.coordinator.list(TransactionFilter()))) == 5
+    assert len(await again.coordinator.list(TransactionFilter())) == 5
 
 
 # -- producers --------------------------------------------------------------------------------------------------------
@@ -415,6 +416,13 @@ async def test_ids_whose_tombstones_are_not_written_stay() -> None:
 # -- operators --------------------------------------------------------------------------------------------------------
 
 
+async def test_a_pattern_that_backtracks_for_ever_costs_next_to_nothing() -> None:
+    rig = TransactionRig()
+    await rig.begin("a" * 60)
+    assert await rig.coordinator.list(TransactionFilter(), "(a|aa)+b") == []
+    assert len(await rig.coordinator.list(TransactionFilter(), "(a|aa)+")) == 1
+
+
 async def test_listing_filters_by_state_producer_duration_and_pattern() -> None:
     rig = TransactionRig()
     await rig.begin("a-1", T0)
@@ -422,20 +430,22 @@ async def test_listing_filters_by_state_producer_duration_and_pattern() -> None:
     await rig.begin("a-2", T0)
     b = await rig.begin("b")
 
-    def listed(*args: object) -> list[str]:
-        return sorted(one.transactional_id for one in rig.coordinator.list(TransactionFilter(*args)))  # type: ignore[arg-type]
+    async def listed(*args: Any, pattern: str = "") -> list[str]:
+        return sorted(one.transactional_id for one in await rig.coordinator.list(TransactionFilter(*args), pattern))
 
-    assert listed() == ["a-1", "a-2", "b"]
-    assert listed(["Ongoing"]) == ["a-1", "a-2"]
-    assert listed(["Ongoing", "Empty"]) == ["a-1", "a-2", "b"]
-    assert listed(["Nonsense"]) == []
-    assert listed(["Ongoing", "Nonsense"]) == ["a-1", "a-2"]
-    assert listed((), [b.producer_id, 1]) == ["b"]
-    assert listed((), (), 999) == ["a-1", "b"]
-    assert listed((), (), 1_000) == ["b"]
-    assert listed((), (), -1, "a-.") == ["a-1", "a-2"]
-    assert listed((), (), -1, "a") == []
-    with pytest.raises(InvalidIdPattern, match="not a valid regular expression"):
-        listed((), (), -1, "a(")
+    assert await listed() == ["a-1", "a-2", "b"]
+    assert await listed(["Ongoing"]) == ["a-1", "a-2"]
+    assert await listed(["Ongoing", "Empty"]) == ["a-1", "a-2", "b"]
+    assert await listed(["Nonsense"]) == []
+    assert await listed(["Ongoing", "Nonsense"]) == ["a-1", "a-2"]
+    assert await listed((), [b.producer_id, 1]) == ["b"]
+    assert await listed((), (), 999) == ["a-1", "b"]
+    assert await listed((), (), 1_000) == ["b"]
+    assert await listed(pattern="a-.") == ["a-1", "a-2"]
+    assert await listed(pattern="a") == []
+    with pytest.raises(
+        InvalidRegularExpression, match=r"Transaction ID pattern `a\(` is not a valid regular expression"
+    ):
+        await listed(pattern="a(")
     assert TransactionFilter(["Dead", "PrepareEpochFence", "dead"]).unknown_states() == ["dead"]
     assert rig.coordinator.count_by_state() == {"Ongoing": 2, "Empty": 1}
