@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ from protocol.stored.raft import (
 )
 from storage.env.clock import Clock, monotonic_ms
 from storage.env.fs import FileSystem
+from storage.errors import StorageFailure
 from storage.log.deletions import unlink_files
 from storage.log.flush import FlushPlan
 from storage.log.partition_log import PartitionLog
@@ -202,7 +204,10 @@ class ClusterLog:
         self._log.durability.flush_failed(plan)
 
     def snapshot(self, image: ClusterImage) -> None:
-        """Write a snapshot of a committed image. Touches no log state: may run in a thread. Blocking: cpu, disk."""
+        """Write a snapshot of a committed image. Touches no log state: may run in a thread. Blocking: cpu, disk.
+
+        Raises: StorageFailure.
+        """
         content = encode_snapshot(
             image_records(image),
             level=image.features.get(METADATA_VERSION, METADATA_VERSION_LEVEL),
@@ -211,7 +216,8 @@ class ClusterLog:
             now_ms=self._clock.now_ms(),
             quorum=self._quorum,
         )
-        write_snapshot(self._fs, self._directory, SnapshotId(image.end_offset, image.epoch).file_name, content)
+        with self._on_disk("write a snapshot in"):
+            write_snapshot(self._fs, self._directory, SnapshotId(image.end_offset, image.epoch).file_name, content)
 
     def snapshot_written(self, image: ClusterImage) -> None:
         """Count from the new snapshot on."""
@@ -224,15 +230,21 @@ class ClusterLog:
         return self._log.size_bytes
 
     def snapshot_files(self) -> list[SnapshotFile]:
-        """Return the snapshots that can be told apart, oldest first. Touches no log state. Blocking: disk."""
+        """Return the snapshots that can be told apart, oldest first. Touches no log state. Blocking: disk.
+
+        Raises: StorageFailure.
+        """
         files = []
-        for snapshot_id in reversed(list_snapshots(self._fs, self._directory)):
+        with self._on_disk("list the snapshots in"):
+            snapshots = list_snapshots(self._fs, self._directory)
+        for snapshot_id in reversed(snapshots):
             path = self._path_of(snapshot_id)
-            file = self._fs.open(path, writable=False)
-            try:
-                size_bytes, head = file.size(), file.read_at(SNAPSHOT_HEADER_BYTES, 0)
-            finally:
-                file.close()
+            with self._on_disk("read a snapshot in"):
+                file = self._fs.open(path, writable=False)
+                try:
+                    size_bytes, head = file.size(), file.read_at(SNAPSHOT_HEADER_BYTES, 0)
+                finally:
+                    file.close()
             try:
                 files.append(SnapshotFile(snapshot_id, size_bytes, last_contained_timestamp(head)))
             except (CorruptMetadata, RecordsError) as corrupt:
@@ -240,8 +252,9 @@ class ClusterLog:
         return files
 
     def remove_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """Remove a snapshot that a newer one makes superfluous. Blocking: disk."""
-        self._fs.unlink(self._path_of(snapshot_id))
+        """Remove a snapshot that a newer one makes superfluous. Raises: StorageFailure. Blocking: disk."""
+        with self._on_disk("remove a snapshot in"):
+            self._fs.unlink(self._path_of(snapshot_id))
 
     def start_at(self, snapshot_id: SnapshotId) -> None:
         """Begin the log at the end of a snapshot; what lies below leaves through `let_go`."""
@@ -271,6 +284,14 @@ class ClusterLog:
     def _append(self, batch: bytearray) -> None:
         self._log.append(batch, leader_epoch=self.epoch, origin=AppendOrigin.RAFT)
         self.bytes_since_snapshot += len(batch)
+
+    @contextmanager
+    def _on_disk(self, doing: str) -> Iterator[None]:
+        """Let what the disk does wrong leave as a failure of the directory."""
+        try:
+            yield
+        except OSError as error:
+            raise StorageFailure(f"cannot {doing} {self._directory}: {error}", self._directory) from error
 
     def _path_of(self, snapshot_id: SnapshotId) -> str:
         return f"{self._directory}/{snapshot_id.file_name}"

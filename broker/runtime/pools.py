@@ -6,11 +6,17 @@ Threads receive file descriptors, paths, offsets and bytes and return values; st
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
+
+from broker.runtime.failures import unexplained
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -45,6 +51,7 @@ class Pools:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
+            running.add_done_callback(partial(_report_abandoned, log_dir))
             await asyncio.wait((running,))
             raise
 
@@ -80,3 +87,10 @@ class Pools:
             pool.shutdown(wait=True)
         if self._cpu is not None:
             self._cpu.shutdown(wait=True)
+
+
+def _report_abandoned(pool: str, ended: asyncio.Future[Any]) -> None:
+    """Log the failure of a call whose caller was cancelled: nobody else would look at it."""
+    failure = None if ended.cancelled() else ended.exception()
+    if failure is not None:
+        logger.error("abandoned call failed pool=%s reason=%s", pool, failure, exc_info=unexplained(failure))

@@ -1,15 +1,20 @@
 """Several log directories, and what becomes of partitions whose directory is away or cannot be read."""
 
+import itertools
 import shutil
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.harness import batches
 from tests.harness.broker import BrokerProcess, reference_wanted
-from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values
+from tests.harness.groups import find_coordinator
+from tests.harness.raw import ConnectionClosed, RawClient, eventually, fetch_row, fetch_values
+from tests.harness.transacting import RawProducer
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="looks at Odradek's own process and directories")
 
@@ -167,6 +172,72 @@ def test_without_its_metadata_or_any_directory_the_broker_ends(
     for name, path in dirs.items():
         is_served = name not in gone and path.exists()
         assert (path / ".kafka_cleanshutdown").exists() == is_served
+    broker.log_path.write_text("")  # its errors were wanted
+
+
+def work_until_it_ends(broker: BrokerProcess) -> None:
+    """Let the controller and both coordinators write, again and again, until the broker hangs up."""
+    with (
+        suppress(ConnectionClosed, OSError),
+        RawClient((broker.host, broker.port), timeout_s=NOTICED_WITHIN_S) as client,
+    ):
+        for number in itertools.count():
+            topic = {"name": f"new-{number}", "num_partitions": 1, "replication_factor": 1}
+            client.request("create_topics", 7, topics=[topic], timeout_ms=1000)
+            client.request("find_coordinator", 1, key=f"g{number}", key_type=0)
+            row = {"partition_index": 0, "committed_offset": number, "committed_metadata": ""}
+            client.request(
+                "offset_commit",
+                8,
+                group_id=f"g{number}",
+                generation_id_or_member_epoch=-1,
+                member_id="",
+                topics=[{"name": "t", "partitions": [row]}],
+            )
+            for transactional_id in (None, f"id-{number}"):
+                client.request(
+                    "init_producer_id",
+                    1,
+                    transactional_id=transactional_id,
+                    transaction_timeout_ms=60_000,
+                )
+
+
+@pytest.mark.parametrize("gone", [("first",), ("first", "second"), ("metadata",)])
+def test_a_lost_metadata_directory_leaves_clear_lines_whatever_goes_on(
+    tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
+) -> None:
+    dirs = {name: tmp_path / name for name in ("first", "second", "metadata")}
+    broker = broker_factory(
+        {
+            "log.dirs": f"{dirs['first']},{dirs['second']}",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.num.partitions": "4",
+            "metadata.log.max.snapshot.interval.ms": "50",
+            "log.initial.task.delay.ms": "0",
+            "log.retention.check.interval.ms": "100",
+            "log.flush.offset.checkpoint.interval.ms": "50",
+            "replica.high.watermark.checkpoint.interval.ms": "50",
+            "log.cleaner.backoff.ms": "50",
+        }
+        | ({"metadata.log.dir": str(dirs["metadata"])} if "metadata" in gone else {})
+    )
+    with RawClient((broker.host, broker.port)) as client:
+        client.create_topic("t", FRESH_PARTITIONS)
+        find_coordinator(client, "g")
+        RawProducer(client, "id").init().add("t", *range(FRESH_PARTITIONS))
+        worker = threading.Thread(target=work_until_it_ends, args=(broker,))
+        worker.start()
+        eventually(lambda: "new-20" in client.topic_names(), what="work under way")
+    for name in gone:
+        shutil.rmtree(dirs[name], ignore_errors=True)  # the broker goes on to write there
+    assert broker.wait(timeout_s=NOTICED_WITHIN_S) == 1
+    worker.join()
+    text = broker.log_text()
+    assert f"log directory offline dir={dirs[gone[0]]} " in text
+    assert "stopping reason=the log directory of the cluster metadata failed: " in text
+    assert "Traceback" not in text
+    assert "never retrieved" not in text
     broker.log_path.write_text("")  # its errors were wanted
 
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import gc
 import json
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -320,6 +321,15 @@ async def test_a_report_in_pieces_that_fails_halfway_leaves_no_failure_that_nobo
     assert unseen == []
     with pytest.raises(StorageFailure):
         await controller.close()
+
+
+@pytest.mark.parametrize("call", [lambda log, image: log.snapshot(image), lambda log, image: log.snapshot_files()])
+async def test_a_directory_that_is_gone_is_a_failure_of_the_disk(node: Node, call: Callable[..., Any]) -> None:
+    controller = await node.start()
+    shutil.rmtree(node.log_path)
+    with pytest.raises(StorageFailure, match="No such file or directory") as caught:
+        call(controller._log, controller.image)
+    assert caught.value.path == str(node.log_path)
 
 
 async def test_a_caller_that_goes_away_does_not_undo_its_command(node: Node) -> None:

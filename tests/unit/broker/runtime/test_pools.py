@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+from typing import Any
 
 import pytest
 
 from broker.runtime.pools import Pools
+from storage.errors import StorageFailure
 
 
 async def test_a_cancelled_caller_is_held_until_the_call_that_has_begun_is_over() -> None:
@@ -31,6 +34,36 @@ async def test_a_cancelled_caller_is_held_until_the_call_that_has_begun_is_over(
         await task
     assert done == ["written"]
     pools.close()
+
+
+@pytest.mark.parametrize("failure", [StorageFailure("no disk", "/data"), KeyError("an error of ours")])
+async def test_what_an_abandoned_call_fails_with_is_logged_once_and_never_left_to_the_loop(
+    failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    pools = Pools()
+    begun, release = threading.Event(), threading.Event()
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+
+    def call() -> None:
+        begun.set()
+        release.wait()
+        raise failure
+
+    task = asyncio.create_task(pools.io("dir", call))
+    await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+    task.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    pools.close()
+    del task
+    gc.collect()
+    assert unseen == []
+    [record] = caplog.records
+    assert record.getMessage() == f"abandoned call failed pool=dir reason={failure}"
+    assert (record.exc_info is None) == isinstance(failure, StorageFailure)
 
 
 async def test_results_and_failures_come_back() -> None:
