@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.harness import batches
 from tests.harness.raw import RawClient, eventually, produce_values
+from tests.harness.transactions import is_abort
 from tests.harness.wire import Struct
 
 NOT_NOW = (14, 15, 16, 51)
@@ -28,25 +29,9 @@ class RawProducer:
     def init(self) -> RawProducer:
         """Become the holder; whoever was it before is fenced. Looking for the coordinator creates its topic."""
 
-        def found() -> bool:
-            answer = self.client.request("find_coordinator", 1, key=self.transactional_id, key_type=1)
-            return bool(answer.error_code == 0)
-
-        eventually(found, what="transaction coordinator")
-
-        def ask() -> Struct | None:
-            answer = self.client.request(
-                "init_producer_id",
-                4,
-                transactional_id=self.transactional_id,
-                transaction_timeout_ms=self.timeout_ms,
-                producer_id=-1,
-                producer_epoch=-1,
-            )
-            assert answer.error_code in (0, *NOT_NOW), answer
-            return answer if answer.error_code == 0 else None
-
-        answer = eventually(ask, what=f"producer id for {self.transactional_id}")
+        find_transaction_coordinator(self.client, self.transactional_id)
+        answer = init_producer_id(self.client, self.transactional_id, timeout_ms=self.timeout_ms)
+        assert answer.error_code == 0, answer
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         self.sequences.clear()
         return self
@@ -69,13 +54,13 @@ class RawProducer:
 
         return eventually(ask, what="partitions added")
 
-    def add_group(self, group: str) -> int:
+    def add_group(self, group: str, *, version: int = 3) -> int:
         """Add a group's partition of the offsets topic to the transaction."""
 
         def ask() -> Struct | None:
             answer = self.client.request(
                 "add_offsets_to_txn",
-                3,
+                version,
                 transactional_id=self.transactional_id,
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
@@ -171,6 +156,73 @@ class RawProducer:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences.clear()
         return int(answer.error_code)
+
+    def finish(self, *, commit: bool, version: int = 3) -> int:
+        """End the transaction, asking until the coordinator has time; its code."""
+
+        def ask() -> tuple[int] | None:
+            code = self.end(commit=commit, version=version)
+            return None if code in NOT_NOW else (code,)
+
+        return eventually(ask, what="end of the transaction")[0]
+
+
+def find_transaction_coordinator(client: RawClient, transactional_id: str) -> None:
+    """Wait until there is a coordinator for the id."""
+
+    def found() -> bool:
+        return bool(client.request("find_coordinator", 1, key=transactional_id, key_type=1).error_code == 0)
+
+    eventually(found, what="transaction coordinator")
+
+
+def init_producer_id(
+    client: RawClient,
+    transactional_id: str | None,
+    version: int = 4,
+    *,
+    timeout_ms: int = 60_000,
+    producer_id: int = -1,
+    epoch: int = -1,
+) -> Struct:
+    """Ask for a producer id until the coordinator is ready to answer; its answer, whatever it is."""
+    mine = {"producer_id": producer_id, "producer_epoch": epoch} if version >= 3 else {}
+
+    def ask() -> Struct | None:
+        answer = client.request(
+            "init_producer_id",
+            version,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            **mine,
+        )
+        return None if answer.error_code in NOT_NOW else answer
+
+    return eventually(ask, what=f"producer id for {transactional_id}")
+
+
+def stable_offset(client: RawClient, topic: str, partition: int = 0) -> int:
+    """Return where a read_committed consumer ends."""
+    return int(client.list_offset(topic, -1, partition, isolation=1).offset)
+
+
+class FoundMarker(NamedTuple):
+    """A marker as it stands in a log."""
+
+    producer_id: int
+    epoch: int
+    is_commit: bool
+    offset: int
+
+
+def markers_of(client: RawClient, topic: str, partition: int = 0) -> list[FoundMarker]:
+    """Fetch all markers of a partition, in the order of the log."""
+    found = batches.parse(client.fetch_all(topic, partition))
+    return [
+        FoundMarker(batch.producer_id, batch.producer_epoch, not is_abort(batch), batch.base_offset)
+        for batch in found
+        if batch.attributes & batches.CONTROL
+    ]
 
 
 def fetch_offset(client: RawClient, group: str, topic: str, partition: int = 0, *, stable: bool) -> tuple[int, int]:

@@ -82,11 +82,11 @@ class TransactionalLog:
         self._timestamp += count
 
 
-def read_committed(client: RawClient, topic: str, offset: int = 0) -> list[Record]:
+def read_committed(client: RawClient, topic: str, offset: int = 0, *, partition: int = 0) -> list[Record]:
     """Fetch from an offset to the last stable one and leave out what was aborted."""
     found: list[Record] = []
     while True:
-        result = client.fetch(topic, offset, isolation=1)
+        result = client.fetch(topic, offset, partition, isolation=1)
         assert result.error_code == 0, result
         fetched = batches.parse(result.records)
         if not fetched:
