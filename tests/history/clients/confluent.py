@@ -1,0 +1,149 @@
+"""librdkafka, with either group protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tests.history.clients.interface import (
+    HEARTBEAT_MS,
+    POLL_S,
+    SESSION_MS,
+    TRANSACTION_MS,
+    Input,
+    MustAbort,
+    MustEnd,
+    Options,
+    TransformClient,
+)
+
+CALL_S = 20.0
+
+
+class ConfluentClient(TransformClient):
+    """The producer is initialized before the consumer asks where the group stands."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        shared = {
+            "bootstrap.servers": options.bootstrap,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            # The default, to bootstrap anew once the only broker is down, leaves librdkafka 2.16 with a dead handle
+            # as the group's coordinator, to which it then sends offsets of transactions for minutes.
+            "metadata.recovery.strategy": "none",
+            "log_level": 0,
+        }
+        self._producer = Producer(
+            {**shared, "transactional.id": options.worker, "transaction.timeout.ms": TRANSACTION_MS, "linger.ms": 2}
+        )
+        self._call(self._producer.init_transactions, CALL_S)
+        settings: dict[str, Any] = {
+            **shared,
+            "group.id": options.group,
+            "group.protocol": options.protocol,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        if options.protocol == "classic":
+            settings |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
+        if options.is_static:
+            settings["group.instance.id"] = options.worker
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe([options.source], on_assign=self._assigned, on_revoke=self._revoked)
+        # Partitions taken away while a poll collects; their records are another's now.
+        self._lost: set[int] = set()
+        self._membership: Any = None
+
+    def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.when_moved([(one.topic, one.partition) for one in partitions])
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._lost |= {one.partition for one in partitions}
+
+    def poll(self, limit: int) -> list[Input]:
+        found: list[Input] = []
+        self._lost.clear()
+        message = self._consumer.poll(POLL_S)
+        while message is not None:
+            error = message.error()
+            if error is None:
+                partition, offset, value = message.partition(), message.offset(), message.value()
+                assert partition is not None and offset is not None and value is not None
+                found.append(Input(partition, offset, value.decode()))
+            elif error.fatal():
+                raise MustEnd(f"consumer: {error}")
+            message = self._consumer.poll(0) if len(found) < limit else None
+        if self._lost:
+            # A partition may have come back meanwhile, from its committed offset; only what is read now counts.
+            self._rewind_if_owned(found)
+            return []
+        if found:
+            self._membership = self._consumer.consumer_group_metadata()
+        return found
+
+    def _rewind_if_owned(self, found: list[Input]) -> None:
+        if found:
+            self.rewind()
+
+    def begin(self) -> None:
+        self._call(self._producer.begin_transaction)
+
+    def send(self, partition: int, value: str, acknowledged: Callable[[int], None]) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset()
+            if error is None and offset is not None:
+                acknowledged(offset)
+
+        self._producer.produce(self.options.target, value.encode(), partition=partition, on_delivery=delivered)
+
+    def flush(self) -> None:
+        self._producer.flush(CALL_S)
+
+    def send_offsets(self, offsets: Mapping[int, int]) -> None:
+        positions = [TopicPartition(self.options.source, partition, offset) for partition, offset in offsets.items()]
+        self._call(self._producer.send_offsets_to_transaction, positions, self._membership, CALL_S)
+
+    def commit(self) -> None:
+        self._call(self._producer.commit_transaction, CALL_S)
+
+    def abort(self) -> None:
+        self._call(self._producer.abort_transaction, CALL_S)
+
+    def rewind(self) -> None:
+        owned = self._consumer.assignment()
+        if not owned:
+            return
+        for one in self._call(self._consumer.committed, owned, CALL_S):
+            try:
+                start = one.offset if one.offset >= 0 else OFFSET_BEGINNING
+                self._consumer.seek(TopicPartition(one.topic, one.partition, start))
+            except KafkaException as failure:
+                # Not owned any more: the next poll says so.
+                if failure.args[0].code() != KafkaError._STATE:
+                    raise
+        self.when_moved([(one.topic, one.partition) for one in owned])
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call until it works, or say what must come instead."""
+        while True:
+            try:
+                return function(*arguments)
+            except KafkaException as failure:
+                error = failure.args[0]
+                if error.fatal():
+                    raise MustEnd(f"{function.__name__}: {error}") from failure
+                if error.txn_requires_abort():
+                    raise MustAbort(str(error)) from failure
+                if not error.retriable() and error.code() not in _TIMEOUTS:
+                    raise MustEnd(f"{function.__name__}: {error}") from failure
+
+
+# Said by a call that may be made again though nothing marks it so.
+_TIMEOUTS = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
