@@ -8,7 +8,6 @@ from broker.api.errors import known_code
 from broker.coordinator.group.coordinator import GroupCoordinator, random_member_uuid
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.producer_ids import ProducerIds
-from broker.coordinator.regex import RunAside
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.markers import MarkerSender
 from broker.metadata.controller.features import transaction_version
@@ -19,11 +18,15 @@ from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import MarkerWriter
 from broker.partition.verification import TransactionVerifier
+from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from config.build import group_config, transaction_config, verification_config
 from config.resolve import Resolver
 from storage.env.clock import Clock, Rng
+
+REGEX_POOL = "regexes"
+"""The pool that matches what clients give regular expressions for: topics, transactional ids."""
 
 
 class Coordinators:
@@ -40,8 +43,9 @@ class Coordinators:
         rng: Rng,
         resolver: Resolver,
         live: LiveConfig,
-        run_aside: RunAside,
+        pools: Pools,
     ) -> None:
+        run_aside = partial(pools.io, REGEX_POOL)
         self._controller = controller
         self.markers = MarkerWriter(partitions)
         internal_topics = InternalTopics(
@@ -50,7 +54,7 @@ class Coordinators:
         self.producer_ids = ProducerIds(controller.allocate_producer_ids)
         self.transactions = TransactionCoordinator(
             node_id,
-            InternalLog(TRANSACTION_STATE_TOPIC, partitions),
+            InternalLog(TRANSACTION_STATE_TOPIC, partitions, pools.io),
             tasks,
             scheduler,
             transaction_config(resolver),
@@ -71,7 +75,7 @@ class Coordinators:
         )
         self.groups = GroupCoordinator(
             node_id,
-            InternalLog(GROUP_METADATA_TOPIC, partitions),
+            InternalLog(GROUP_METADATA_TOPIC, partitions, pools.io),
             tasks,
             scheduler,
             group_config(resolver),

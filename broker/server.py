@@ -79,8 +79,6 @@ METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
-REGEX_POOL = "regexes"
-"""The pool that matches the topics of a cluster with the regular expressions of subscriptions."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
 
@@ -398,7 +396,7 @@ class Broker:
             self._rng,
             self._resolver,
             self._live,
-            partial(self._pools.io, REGEX_POOL),
+            self._pools,
         )
         self._coordinators.start()
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -56,7 +56,7 @@ class CoordinatorLog(Protocol):
     async def append_marker(self, partition: int, marker: Marker) -> int:
         """Append a marker likewise."""
 
-    def scan(self, partition: int) -> Iterator[memoryview]:
+    def scan(self, partition: int) -> AsyncIterator[memoryview]:
         """Iterate over the stored batches, one at a time, from the log start."""
 
     def leader_epoch(self, partition: int) -> int:
@@ -424,7 +424,7 @@ class CoordinatorRuntime(Generic[S]):
     async def _load(self, context: _Context[S]) -> None:
         replayed = 0
         turn = 0
-        for batch in self._log.scan(context.partition):
+        async for batch in self._log.scan(context.partition):
             if context.state is not Lifecycle.LOADING:
                 return
             count = self._replay_batch(context.shard, batch)

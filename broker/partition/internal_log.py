@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import append_marker
@@ -17,12 +19,17 @@ SCAN_BYTES = 4 * 1024 * 1024
 """How much is read at a time while a coordinator loads."""
 
 
+RunBeside = Callable[[str, Callable[[], bytes]], Awaitable[bytes]]
+"""Runs a read in a thread of the log directory that is named first."""
+
+
 class InternalLog:
     """A coordinator's door into its topic."""
 
-    def __init__(self, topic: str, partitions: PartitionManager) -> None:
+    def __init__(self, topic: str, partitions: PartitionManager, run_beside: RunBeside) -> None:
         self._topic = topic
         self._partitions = partitions
+        self._run_beside = run_beside
 
     async def append(self, partition: int, batch: bytearray, verification: Verification | None = None) -> int:
         """Append one batch and give the offset after it; the high watermark has passed it.
@@ -45,15 +52,16 @@ class InternalLog:
         """Append a marker, likewise. Raises: broker.partition.errors, storage.errors."""
         return await append_marker(self._partitions, TopicPartition(self._topic, partition), marker)
 
-    def scan(self, partition: int) -> Iterator[memoryview]:
+    async def scan(self, partition: int) -> AsyncIterator[memoryview]:
         """Give the stored batches one at a time, from the log start to the high watermark.
 
-        Raises: StorageFailure, after the directory was given up. Blocking: disk.
+        What is read lies in no cache after a start, so a thread reads it.
+        Raises: StorageFailure, after the directory was given up.
         """
         hosted = self._partitions.get(self._topic, partition)
         offset = hosted.log.log_start_offset
         while offset < (log := hosted.log).high_watermark:  # which another one may have replaced meanwhile
-            data = self._read(log, offset)
+            data = await self._read(log, offset)
             if not data:
                 return
             for position, header in iter_batches(data):
@@ -61,13 +69,14 @@ class InternalLog:
                     yield data[position : position + header.size_bytes]
                     offset = header.next_offset
 
-    def _read(self, log: PartitionLog, offset: int) -> memoryview:
+    async def _read(self, log: PartitionLog, offset: int) -> memoryview:
         try:
             found = log.read(offset, max_bytes=SCAN_BYTES, bound=log.high_watermark, min_one_batch=True)
             if found.region is None:
                 return memoryview(b"")
             try:
-                return memoryview(found.region.read(log.config.read_buffer_cap_bytes))
+                read = partial(found.region.read, log.config.read_buffer_cap_bytes)
+                return memoryview(await self._run_beside(os.path.dirname(log.path), read))
             finally:
                 found.region.release()
         except OSError as error:

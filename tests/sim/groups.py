@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 from broker.api.group_admin import GroupAdminApi
@@ -136,7 +136,7 @@ class MemoryLog:
         )
         return await self.append(partition, batch)
 
-    def scan(self, partition: int) -> Iterator[memoryview]:
+    async def scan(self, partition: int) -> AsyncIterator[memoryview]:
         for batch in self.batches.get(partition, ()):
             yield memoryview(batch)
 

@@ -123,7 +123,7 @@ async def test_a_checkpoints_flush_covers_what_it_finds_in_memory(gated: Gated) 
 
 async def test_a_coordinators_append_returns_when_the_high_watermark_has_passed_it(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=DIRECT)
-    log = InternalLog("t", gated.hosted.manager)
+    log = InternalLog("t", gated.hosted.manager, gated.pools.io)
     written = asyncio.create_task(log.append(0, build_batch([(b"k", b"v")], timestamp=NOW_MS)))
     await settled()
     assert not written.done()

@@ -213,7 +213,7 @@ async def search_by_time(bed: Bed) -> None:
 
 async def replay(bed: Bed) -> None:
     with pytest.raises(StorageFailure):
-        list(InternalLog("t", bed.hosted.manager).scan(bed.bad.tp.partition))
+        [one async for one in InternalLog("t", bed.hosted.manager, bed.pools.io).scan(bed.bad.tp.partition)]
 
 
 async def retain(bed: Bed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -122,13 +123,25 @@ async def test_a_repetition_is_answered_when_the_first_copy_is_durable(gated: Ga
 
 async def test_a_coordinators_append_returns_when_the_high_watermark_has_passed_it(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=ON_APPEND)
-    log = InternalLog("t", gated.hosted.manager)
+    log = InternalLog("t", gated.hosted.manager, gated.pools.io)
     written = asyncio.create_task(log.append(0, build_batch([(b"k", b"v")], timestamp=NOW_MS)))
     await settled()
     assert not written.done()
     gated.pools.let_through()
     assert await written == 1
     assert partition.log.high_watermark == 1
+
+
+async def test_a_coordinators_log_is_read_in_a_thread_of_its_directory(gated: Gated) -> None:
+    partition = gated.hosted.create("__consumer_offsets")
+    log = InternalLog("__consumer_offsets", gated.hosted.manager, gated.pools.io)
+    await log.append(0, build_batch([(b"k", b"v")], timestamp=NOW_MS))
+    first = asyncio.ensure_future(anext(log.scan(0)))
+    await settled()
+    assert not first.done()
+    gated.pools.let_through()
+    assert int.from_bytes((await first)[:8], "big") == 0
+    assert gated.pools.passed == [os.path.dirname(partition.log.path)]
 
 
 async def test_a_failed_sync_is_a_storage_error_for_everybody_who_waits_and_is_not_repeated(

@@ -75,7 +75,7 @@ async def test_other_partitions_do_not_wait(gated: Gated) -> None:
 async def test_a_coordinators_append_does_not_wait(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=WINDOW)
     await fill(gated, 3)
-    log = InternalLog("t", gated.hosted.manager)
+    log = InternalLog("t", gated.hosted.manager, gated.pools.io)
     assert await log.append(0, build_batch([(b"k", b"v")], timestamp=NOW_MS)) == 7
     assert partition.log.high_watermark == 7
 

@@ -288,11 +288,11 @@ def test_a_partition_that_no_directory_takes_is_offline(hosted: Hosted) -> None:
 
 async def test_a_coordinators_log_is_scanned_batch_by_batch_from_its_start(hosted: Hosted) -> None:
     hosted.create("__consumer_offsets", epoch=3)
-    log = InternalLog("__consumer_offsets", hosted.manager)
+    log = InternalLog("__consumer_offsets", hosted.manager, hosted.pools.io)
     assert [await log.append(0, bytes(batch(b"%d" % n))) for n in range(3)] == [1, 2, 3]
-    assert [int.from_bytes(data[:8], "big") for data in log.scan(0)] == [0, 1, 2]
+    assert [int.from_bytes(data[:8], "big") async for data in log.scan(0)] == [0, 1, 2]
     hosted.manager.get("__consumer_offsets", 0).log.increment_log_start_offset(2)
-    assert [int.from_bytes(data[:8], "big") for data in log.scan(0)] == [2]
+    assert [int.from_bytes(data[:8], "big") async for data in log.scan(0)] == [2]
     assert (log.leader_epoch(0), log.leader_epoch(9)) == (3, -1)
 
 
