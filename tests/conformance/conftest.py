@@ -11,6 +11,7 @@ from tests.harness.broker import BrokerProcess, TakeOver
 from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient
+from tests.harness.tool_host import ToolHost, Tools
 
 
 @pytest.fixture
@@ -27,6 +28,20 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     both = Pair(tmp_path_factory.mktemp("pair"))
     yield both
     both.close()
+
+
+@pytest.fixture(scope="session")
+def tool_host() -> Iterator[ToolHost]:
+    """Give the JVM that runs the tools of all tests that need none of their own."""
+    host = ToolHost()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def tools(tool_host: ToolHost, bootstrap: str) -> Tools:
+    """Give Apache Kafka's tools, run against the shared broker."""
+    return Tools(tool_host, bootstrap)
 
 
 @pytest.fixture

@@ -1,0 +1,91 @@
+"""Runs of Apache Kafka's tools in one JVM (`tests/jvm/ToolHost.java`), whose start takes longer than most of them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import select
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.harness import java
+from tests.harness.java import MAIN_CLASSES
+
+SOURCE = Path(__file__).resolve().parents[1] / "jvm" / "ToolHost.java"
+
+
+class Done(NamedTuple):
+    """How one run ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        """Return all that was printed."""
+        return self.out + self.err
+
+
+class ToolHost:
+    """The JVM. What it runs has ended before the next one begins."""
+
+    def __init__(self) -> None:
+        command = java.command_line(str(SOURCE), jvm_options=(*java.TOOL_OPTIONS, *java.QUIET))
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )
+
+    def attempt(self, name: str, *arguments: str, stdin: str = "", timeout_s: float = java.TIMEOUT_S) -> Done:
+        """Run a tool by its script's name, whatever its exit code is."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        words = (MAIN_CLASSES[name], stdin, *arguments)
+        # The sign in front keeps an empty text a word.
+        line = " ".join(base64.b64encode(f"-{word}".encode()).decode("ascii") for word in words)
+        self._process.stdin.write(f"{line}\n".encode("ascii"))
+        self._process.stdin.flush()
+        ready, _, _ = select.select([self._process.stdout], [], [], timeout_s)
+        assert ready, f"no end within {timeout_s} s: {name} {' '.join(arguments)}"
+        answer = self._process.stdout.readline().decode("ascii").split()
+        assert len(answer) == 3, f"{name}: {answer}"
+        code, out, err = answer
+        return Done(int(code), *(base64.b64decode(text[1:]).decode("utf-8") for text in (out, err)))
+
+    def close(self) -> None:
+        """End the JVM."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Tools:
+    """The tools, run against one broker."""
+
+    def __init__(self, host: ToolHost, bootstrap: str) -> None:
+        self._host = host
+        self._bootstrap = bootstrap
+
+    def attempt(self, name: str, *arguments: str, stdin: str = "") -> Done:
+        """Run a tool that may fail."""
+        return self._host.attempt(name, "--bootstrap-server", self._bootstrap, *arguments, stdin=stdin)
+
+    def run(self, name: str, *arguments: str, stdin: str = "") -> str:
+        """Run a tool and return its standard output; its exit code must be 0."""
+        done = self.attempt(name, *arguments, stdin=stdin)
+        assert done.code == 0, f"{name} {' '.join(arguments)}\n{done.text}"
+        return done.out
+
+    def refusal(self, name: str, *arguments: str) -> str:
+        """Run a tool and return all it prints; its exit code must not be 0."""
+        done = self.attempt(name, *arguments)
+        assert done.code != 0, f"{name} {' '.join(arguments)}\n{done.text}"
+        return done.text
