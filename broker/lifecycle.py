@@ -7,10 +7,12 @@ before it failed, and the time left is shared by those that wait for others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from broker.runtime.failures import unexplained
+from broker.version import VERSION
+from config.views import BrokerConfig, ListenerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,23 @@ class Step(NamedTuple):
 
 async def nothing() -> None:
     """For steps that leave nothing behind."""
+
+
+def log_ready(
+    config: BrokerConfig, cluster_id: str, listeners: Iterable[ListenerConfig], http_port: int | None, took_s: float
+) -> None:
+    """Tell that the start is over, and where everything is."""
+    http = "off" if http_port is None or config.http_listener is None else f"{config.http_listener[0]}:{http_port}"
+    logger.info(
+        "Kafka Server started version=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
+        VERSION,
+        config.node_id,
+        cluster_id,
+        ",".join(f"{one.name}://{one.host}:{one.port}" for one in listeners),
+        ",".join(config.log_dirs),
+        http,
+        took_s,
+    )
 
 
 class Lifecycle:

@@ -29,7 +29,8 @@ from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinators import Coordinators
 from broker.exported import Watched, broker_sources
-from broker.lifecycle import Lifecycle, Step, nothing
+from broker.lifecycle import Lifecycle, Step, log_ready, nothing
+from broker.live_quotas import LiveQuotas
 from broker.live_settings import LiveSettings
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
@@ -57,8 +58,15 @@ from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.telemetry.store import ClientMetricsStore
-from broker.version import VERSION
-from config.build import broker_config, cleaner_config, group_config, log_manager_config, move_config, network_config
+from config.build import (
+    broker_config,
+    cleaner_config,
+    group_config,
+    log_manager_config,
+    move_config,
+    network_config,
+    quota_config,
+)
 from config.resolve import Resolver
 from config.views import ListenerConfig, log_config
 from protocol.api_keys import ApiKey
@@ -178,11 +186,13 @@ class Broker:
             partial(random_session_id, self._rng),
             self._scheduler.now_ms,
         )
+        self._quotas = LiveQuotas(quota_config(resolver), self._network, self._clock.monotonic_ns, self._tasks)
         read_ahead_bytes = log_config(resolver, {}).read_ahead_max_bytes
         self._listeners = Listeners(
             self._network,
             self._scheduler,
             PageLoader(self._pools, self._tasks, read_ahead_bytes, self._partitions.fail_dir_of),
+            rates=self._quotas.connections,
             first_reserved_fd=first_reserved(descriptors),
         )
         self._settings = LiveSettings(self._live, self._logs, self._recovery, self._listeners, self._moves)
@@ -271,17 +281,7 @@ class Broker:
         gc.freeze()
         gc.enable()
         took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
-        http = "off" if self._http_port is None else f"{self._config.http_listener[0]}:{self._http_port}"  # type: ignore[index]
-        logger.info(
-            "Kafka Server started version=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
-            VERSION,
-            self._config.node_id,
-            self._cluster_id,
-            ",".join(f"{one.name}://{one.host}:{one.port}" for one in self._listeners_bound),
-            ",".join(self._config.log_dirs),
-            http,
-            took_s,
-        )
+        log_ready(self._config, self._cluster_id, self._listeners_bound, self._http_port, took_s)
 
     # --- steps ---
 
@@ -357,6 +357,7 @@ class Broker:
         )
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._settings.publish)
+        self._controller.subscribe(self._quotas.publish)
         self._controller.subscribe(self._cleaner.publish)
         self._controller.subscribe(self._moves.publish)
         self._controller.subscribe(self._dir_reports.publish)
@@ -408,6 +409,7 @@ class Broker:
         self._dir_watch.start(self._scheduler, self._metadata_dir)
         self._checkpoints.start(self._scheduler)
         self._retention.start(self._scheduler)
+        self._quotas.start(self._scheduler)
         await self._moves.start()
         if cleaner_config(self._resolver).enable:
             self._cleaner.start()
@@ -446,7 +448,7 @@ class Broker:
         self._fetch = fetch_family(rooms)
         table: dict[ApiKey, Route] = {}
         table.update(join(families(rooms, self._fetch, table)))
-        self._listeners.open(Dispatcher(table, self._stats, self._clock.monotonic_ns))
+        self._listeners.open(Dispatcher(table, self._stats, self._quotas.clients, self._clock.monotonic_ns))
 
     async def _drain_listeners(self) -> None:
         self._listeners.stop_accepting()

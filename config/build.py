@@ -18,9 +18,11 @@ from config.views import (
     ConsumerGroupConfig,
     GroupConfig,
     GroupSettings,
+    ListenerLimits,
     LogManagerConfig,
     MoveConfig,
     NetworkConfig,
+    QuotaConfig,
     TransactionConfig,
     VerificationConfig,
 )
@@ -50,6 +52,28 @@ def connection_limits(resolver: Resolver) -> ConnectionLimits:
         max_connections_per_ip=get("max.connections.per.ip"),
         max_connections_per_ip_overrides=_per_ip_limits(get("max.connections.per.ip.overrides")),
         max_connection_creation_rate=get("max.connection.creation.rate"),
+        of_listeners=_limits_of_listeners(resolver),
+    )
+
+
+def _limits_of_listeners(resolver: Resolver) -> tuple[tuple[str, ListenerLimits], ...]:
+    keys = ("max.connections", "max.connection.creation.rate")
+    inherited = ListenerLimits(*(resolver.get(key) for key in keys))
+    found: dict[str, ListenerLimits] = {}
+    for field, key in zip(ListenerLimits._fields, keys, strict=True):
+        for listener, limit in resolver.values_of_listeners(key).items():
+            found[listener] = found.get(listener, inherited)._replace(**{field: limit})
+    return tuple(sorted(found.items()))
+
+
+def quota_config(resolver: Resolver) -> QuotaConfig:
+    """Build the view of how rates are sampled for quotas."""
+    get = resolver.get
+    return QuotaConfig(
+        window_num=get("quota.window.num"),
+        window_size_seconds=get("quota.window.size.seconds"),
+        controller_window_num=get("controller.quota.window.num"),
+        controller_window_size_seconds=get("controller.quota.window.size.seconds"),
     )
 
 

@@ -17,6 +17,7 @@ from config.build import (
     log_manager_config,
     move_config,
     network_config,
+    quota_config,
     transaction_config,
     verification_config,
 )
@@ -58,8 +59,6 @@ WITHOUT_EFFECT_YET = {
     "broker": frozenset(
         {
             "controlled.shutdown.enable",
-            "inter.broker.listener.name",
-            "max.connection.creation.rate",
             "odradek.log.delivery.clock.uncertainty.ms",
             "offsets.commit.timeout.ms",
             "offsets.load.buffer.size",
@@ -105,6 +104,7 @@ def keys_in_use() -> set[tuple[str, str]]:
         log_manager_config,
         cleaner_config,
         move_config,
+        quota_config,
         group_config,
         transaction_config,
         verification_config,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from config.errors import InvalidConfig
 from config.key import ConfigKey, Synonym, format_value
-from config.keys import BROKER_KEYS, SAME_SETTING, TOPIC_KEYS, find_broker_key
+from config.keys import BROKER_KEYS, LISTENER_PREFIX, SAME_SETTING, TOPIC_KEYS, find_broker_key
 from config.sources import SourcedValue
 
 _logger = logging.getLogger(__name__)
@@ -101,6 +101,21 @@ class Resolver:
     def layer_names(self, source: ConfigSource) -> tuple[str, ...]:
         """Return the names that a layer sets, known to the table or not."""
         return next((tuple(layer) for layer_source, layer in self._layers if layer_source is source), ())
+
+    def values_of_listeners(self, name: str) -> dict[str, Any]:
+        """Return the values that a key has for single listeners, by the listener's name in lower case."""
+        row = BROKER_KEYS[name]
+        found: dict[str, Any] = {}
+        for _, layer in reversed(self._layers):
+            for written, text in layer.items():
+                listener, dot, base = written.removeprefix(LISTENER_PREFIX).partition(".")
+                if not (written.startswith(LISTENER_PREFIX) and dot and base == name):
+                    continue
+                try:
+                    found[listener.lower()] = row.parse(text)
+                except InvalidConfig as error:
+                    _logger.warning("configuration of a listener is ignored: %s", error)
+        return found
 
     def effective(self, name: str, topic_overrides: Mapping[str, str] | None = None) -> Effective:
         """Return the value in force with its chain: of a topic key when overrides are given, else of a broker key."""

@@ -169,13 +169,38 @@ class ListenerConfig(NamedTuple):
     advertised_port: int
 
 
+class ListenerLimits(NamedTuple):
+    """How many connections to one listener may be open, and made in a second."""
+
+    max_connections: int = INT_MAX
+    max_connection_creation_rate: int = INT_MAX
+
+
 class ConnectionLimits(NamedTuple):
-    """How many connections may be open; may change while the broker runs."""
+    """How many connections may be open, and made in a second; may change while the broker runs."""
 
     max_connections: int = INT_MAX
     max_connections_per_ip: int = INT_MAX
     max_connections_per_ip_overrides: tuple[tuple[str, int], ...] = ()
     max_connection_creation_rate: int = INT_MAX
+    of_listeners: tuple[tuple[str, ListenerLimits], ...] = ()
+    """Those that have limits of their own, in lower case."""
+
+    def of_listener(self, name: str) -> ListenerLimits:
+        """Return the limits of one listener; without own ones, as much as all may have together."""
+        for listener, limits in self.of_listeners:
+            if listener == name.lower():
+                return limits
+        return ListenerLimits(self.max_connections, self.max_connection_creation_rate)
+
+
+class QuotaConfig(NamedTuple):
+    """How rates are sampled for the quotas of clients, and of changes of the cluster."""
+
+    window_num: int = 11
+    window_size_seconds: int = 1
+    controller_window_num: int = 11
+    controller_window_size_seconds: int = 1
 
 
 class NetworkConfig(NamedTuple):

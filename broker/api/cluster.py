@@ -26,6 +26,7 @@ from broker.api.topic_listing import (
     TOPIC_AUTHORIZED_OPERATIONS,
     TopicListing,
 )
+from broker.metadata.controller.plan import uncharged
 from broker.metadata.controller.run import Controller
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage
@@ -57,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 NO_CONTROLLER = -1
 FIRST_VERSION_BY_ID = 12
+FIRST_VERSION_WITH_THROTTLE = 3
+"""It stands first in the response."""
 CLUSTER_AUTHORIZED_OPERATIONS = 8096
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write: bit n for operation code n."""
 
@@ -105,7 +108,7 @@ class ClusterApi:
         else:
             names = list(dict.fromkeys(topic.name or "" for topic in asked))
             if request.allow_auto_topic_creation and self._config.auto_create_topics_enable:
-                await self._create_missing(names)
+                await self._create_missing(names, context)
             topics = self._by_name(names, with_operations=operations)
         return self._answer(topics, request, context)
 
@@ -159,7 +162,7 @@ class ClusterApi:
         if listing is None:
             topics = self._listing.all_topics(image, with_operations=operations)
             body = encode_bytes(self._answer(topics, request, context), context.api_version)
-            listing = self._listings[key] = EncodedResponse(body)
+            listing = self._listings[key] = EncodedResponse(body, 0 if key[0] >= FIRST_VERSION_WITH_THROTTLE else None)
         return listing
 
     def _answer(
@@ -176,14 +179,15 @@ class ClusterApi:
             else AUTHORIZED_OPERATIONS_NOT_ASKED,
         )
 
-    async def _create_missing(self, names: Iterable[str]) -> None:
+    async def _create_missing(self, names: Iterable[str], context: RequestContext) -> None:
         """Create what is missing and may be; what cannot be created is simply not there afterwards."""
         known = self._controller.image.topics_by_name
         missing = [n for n in names if n not in known and n != CLUSTER_METADATA and is_legal_topic(n)]
         if not missing:
             return
+        quota = None if context.meter is None else context.meter.mutations_on_behalf(strict=True)
         try:
-            results = await self._controller.auto_create(missing)
+            results = await self._controller.auto_create(missing, uncharged if quota is None else quota.charge)
         except MetadataError as refusal:
             logger.debug("auto-creation failed topics=%d reason=%s", len(missing), refusal)
             return

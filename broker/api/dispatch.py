@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.api.route import EncodedResponse, RequestContext, Route
+from broker.api.route import EncodedResponse, Repeat, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
 from broker.net.connection import CloseConnection, Connection
+from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.runtime.failures import unexplained
 from broker.runtime.tasks import start_inline
 from protocol.api_keys import ApiKey
@@ -33,13 +34,14 @@ SIZE_GAP = bytes(SIZE_BYTES)
 class _Served:
     """A route and what is looked up once for it."""
 
-    __slots__ = ("api_key", "first_version", "handler", "last_version", "request_type", "stats")
+    __slots__ = ("api_key", "first_version", "handler", "is_exempt", "last_version", "request_type", "stats")
 
     def __init__(self, route: Route, stats: RequestStats) -> None:
         self.api_key = route.api_key
         self.first_version = route.first_served_version
         self.last_version = route.max_version
         self.handler = route.handler
+        self.is_exempt = route.is_exempt
         self.request_type: type[Any] | None = None  # loaded with the first request
         self.stats = stats
 
@@ -47,8 +49,11 @@ class _Served:
 class Dispatcher:
     """Runs requests against the handler table."""
 
-    def __init__(self, routes: dict[ApiKey, Route], stats: BrokerStats, monotonic_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, routes: dict[ApiKey, Route], stats: BrokerStats, quotas: ClientQuotas, monotonic_ns: Callable[[], int]
+    ) -> None:
         self._stats = stats
+        self._quotas = quotas
         self._monotonic_ns = monotonic_ns
         versions = routes[ApiKey.API_VERSIONS]
         self._own_versions = versions.min_version, versions.max_version
@@ -69,6 +74,8 @@ class Dispatcher:
                 stats = self._served[repeat.api_key].stats
                 stats.received_bytes += len(frame)
                 stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+                if self._quotas.is_active:
+                    pieces = self._meter_repeat(repeat, pieces, len(frame), connection, started_ns)
                 return True, pieces
         try:
             api_key, version, correlation_id, client_id, body_position = decode_request_header(frame)
@@ -92,29 +99,35 @@ class Dispatcher:
             raise
         context = connection.context
         context.begin(served.api_key, version, correlation_id, client_id or "")
+        work = served.handler(request, context)
+        if self._quotas.is_active:
+            work = self._metered(work, served, context, len(frame), started_ns)
         try:
-            done, outcome = start_inline(served.handler(request, context))
+            done, outcome = start_inline(work)
             if done:
-                pieces = self._answer(served, context, outcome)
+                pieces = self._answer(served, connection, outcome)
                 stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
                 return True, pieces
         except Exception as failure:
             raise self._failed(served, context, failure) from failure
-        return False, self._finish(served, context, outcome, started_ns)
+        return False, self._finish(served, connection, outcome, started_ns)
 
     async def _finish(
-        self, served: _Served, context: RequestContext, work: Coroutine[Any, Any, Any], started_ns: int
+        self, served: _Served, connection: Connection, work: Coroutine[Any, Any, Any], started_ns: int
     ) -> list[Any]:
         """Carry on a request that waits."""
         try:
-            return self._answer(served, context, await work)
+            return self._answer(served, connection, await work)
         except Exception as failure:
-            raise self._failed(served, context, failure) from failure
+            raise self._failed(served, connection.context, failure) from failure
         finally:
             served.stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
 
-    def _answer(self, served: _Served, context: RequestContext, response: Any) -> list[Any]:
+    def _answer(self, served: _Served, connection: Connection, response: Any) -> list[Any]:
         """Encode what the handler gave."""
+        context = connection.context
+        if context.meter is not None:
+            response = _settle(context.meter, connection, response)
         if context.close_after:
             raise CloseConnection("the request asked for no answer and failed")
         if response is None:
@@ -123,6 +136,32 @@ class Dispatcher:
         if isinstance(response, EncodedResponse):
             return _framed([bytearray(prefix + response.body)])
         return _framed(encode(response, context.api_version, prefix))
+
+    def _metered(
+        self,
+        work: Coroutine[Any, Any, Any],
+        served: _Served,
+        context: RequestContext,
+        request_bytes: int,
+        started_ns: int,
+    ) -> Coroutine[Any, Any, Any]:
+        """Have a request counted by the quotas of its client; return what is to be run instead of its handler."""
+        quotas = self._quotas
+        meter = context.meter = quotas.meter(context.principal, context.client_id, request_bytes, started_ns)
+        if served.is_exempt:
+            meter.exempt()
+        return meter.timed(work) if quotas.measures_time else work
+
+    def _meter_repeat(
+        self, repeat: Repeat, pieces: list[Any], request_bytes: int, connection: Connection, started_ns: int
+    ) -> list[Any]:
+        meter = self._quotas.meter(connection.context.principal, repeat.client_id, request_bytes, started_ns)
+        meter.produced(is_answered=True)
+        throttle_ms = meter.settle()
+        if not throttle_ms:
+            return pieces
+        connection.mute(throttle_ms)
+        return repeat.throttled(pieces, throttle_ms)
 
     def _failed(self, served: _Served, context: RequestContext, failure: Exception) -> CloseConnection:
         """Count a request that gets no answer, and report it unless hanging up is what the protocol asks for."""
@@ -151,6 +190,21 @@ class Dispatcher:
         )
         prefix = SIZE_GAP + response_prefix(ApiKey.API_VERSIONS, 0, unsupported.correlation_id)
         return _framed(encode(response, 0, prefix))
+
+
+def _settle(meter: RequestMeter, connection: Connection, response: Any) -> Any:
+    """Close a request's account; what it has to wait is told in its response, where there is a place for it."""
+    context = connection.context
+    context.meter = None
+    throttle_ms = meter.settle()
+    if not throttle_ms or context.close_after:
+        return response
+    connection.mute(throttle_ms)
+    if isinstance(response, EncodedResponse):
+        return response.throttled(throttle_ms)
+    if hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = throttle_ms
+    return response
 
 
 def _framed(pieces: list[Any]) -> list[Any]:

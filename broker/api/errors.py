@@ -61,6 +61,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     metadata.SecurityDisabled: ErrorCode.SECURITY_DISABLED,
     metadata.InvalidConfiguration: ErrorCode.INVALID_CONFIG,
     metadata.PolicyViolation: ErrorCode.POLICY_VIOLATION,
+    metadata.ThrottlingQuotaExceeded: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     metadata.TopicDeletionDisabled: ErrorCode.TOPIC_DELETION_DISABLED,
     metadata.ControllerClosed: ErrorCode.NOT_CONTROLLER,
     metadata.UnsupportedMetadataVersion: ErrorCode.KAFKA_STORAGE_ERROR,

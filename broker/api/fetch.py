@@ -5,6 +5,7 @@
 - Data leave as file regions, never read here. Only whole batches are returned; the reference may cut the last one.
 - The first partition that has data returns its first batch whole, whatever the limits; else a consumer would be stuck
   on a large batch for ever (KIP-74).
+- An answer over the client's quota is not given: it is told nothing but how long to wait, and asks again (KIP-219).
 
 A fetch that finds too little parks until a partition it names has changed or its time is up. Source:
 KafkaApis.handleFetchRequest, DelayedFetch.
@@ -25,7 +26,9 @@ from broker.partition.manager import PartitionManager
 from broker.partition.partition import READ_COMMITTED, Partition
 from broker.partition.purgatory import Waiter
 from protocol.api_keys import ApiKey
+from protocol.codec import encode
 from protocol.errors import ErrorCode
+from protocol.frame import SIZE_BYTES
 from protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -114,29 +117,28 @@ class FetchApi:
 
     def _answer(self, reading: _Reading, opened: Opened, context: RequestContext) -> FetchResponse:
         session = opened.session
-        is_incremental = session is not None
-        if opened.wants_session:
-            session = self._sessions.create(opened.wanted, context.api_version)
+        told = reading.results
+        if session is not None:
+            told = {key: data for key, data in told.items() if opened.wanted[key].has_news(data)}
         topics: list[FetchableTopicResponse] = []
         last_topic: str | bytes | None = None
-        served: list[Key] = []
-        for key, data in reading.results.items():
-            if session is not None:
-                has_news = opened.wanted[key].has_news(data)
-                if is_incremental and not has_news:
-                    continue
-                if data.records:
-                    served.append(key)
+        for key, data in told.items():
             if key[0] != last_topic:
                 last_topic = key[0]
                 wanted = opened.wanted[key]
                 topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]))
             topics[-1].partitions.append(data)
-        if session is not None:
-            session.served(served)
         response = FetchResponse(session_id=session.id if session is not None else 0, responses=topics)
         if reading.leader_ids and context.api_version >= FIRST_VERSION_WITH_ENDPOINTS:
             response.node_endpoints = self._leaders.fill(reading.leader_ids, NodeEndpoint, context)
+        if context.meter is not None and not context.meter.may_fetch(lambda: _size(response, context)):
+            reading.release()
+            return FetchResponse(session_id=response.session_id)
+        if opened.wants_session:
+            session = self._sessions.create(opened.wanted, context.api_version)
+        if session is not None:
+            response.session_id = session.id
+            session.answered(told)
         return response
 
     # --- one partition ---
@@ -185,6 +187,11 @@ class FetchApi:
         return self._max_bytes
 
 
+def _size(response: FetchResponse, context: RequestContext) -> int:
+    """Return the bytes of a response, its own size included, without its header: as Kafka counts them."""
+    return SIZE_BYTES + sum(map(len, encode(response, context.api_version)))
+
+
 class _Reading:
     """The reads of one request: what each partition gave, and whether that is enough."""
 
@@ -207,6 +214,8 @@ class _Reading:
         self, api: FetchApi, request: FetchRequest, context: RequestContext, wanted: dict[Key, Wanted]
     ) -> None:
         max_bytes = min(request.max_bytes, api.max_bytes)
+        if context.meter is not None:
+            max_bytes = min(max_bytes, context.meter.fetch_limit_bytes())
         self._api = api
         self._context = context
         self._wanted = wanted

@@ -46,7 +46,7 @@ class PartitionTransactionsApi:
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
         return (
-            Route(ApiKey.WRITE_TXN_MARKERS, 1, 2, self.write_txn_markers),
+            Route(ApiKey.WRITE_TXN_MARKERS, 1, 2, self.write_txn_markers, is_exempt=True),
             Route(ApiKey.DESCRIBE_PRODUCERS, 0, 0, self.describe_producers),
         )
 

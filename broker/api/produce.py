@@ -84,12 +84,14 @@ class _Repeat:
     Whatever else decides about a produce request and may change meanwhile is looked at again here.
     """
 
-    __slots__ = ("_acks", "_find", "_known", "_topic", "_topic_id", "_version", "api_key")
+    __slots__ = ("_acks", "_find", "_known", "_topic", "_topic_id", "_version", "api_key", "client_id")
 
     def __init__(
-        self, known: RepeatedProduce, find: Find, partition: Partition, request: ProduceRequest, version: int
+        self, known: RepeatedProduce, find: Find, partition: Partition, request: ProduceRequest, context: RequestContext
     ) -> None:
+        version = context.api_version
         self.api_key = ApiKey.PRODUCE
+        self.client_id = context.client_id
         self._known = known
         self._find = find
         self._topic = partition.tp.topic
@@ -122,6 +124,10 @@ class _Repeat:
         return [
             self._known.answer(frame, index, result.base_offset, result.log_append_time_ms, result.log_start_offset)
         ]
+
+    def throttled(self, pieces: list[Any], throttle_ms: int) -> list[Any]:
+        """Return an answer with a throttle time in it."""
+        return [self._known.throttled(answer, throttle_ms) for answer in pieces]
 
 
 class ProduceApi:
@@ -192,11 +198,13 @@ class ProduceApi:
                     held.append(_Held(answers, len(answers), partition, partition.log.log_end_offset))
                 answers.append(answer)
             topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+        for one in held if acks else ():
+            failed |= not await self._is_durable(one, context)
+        if context.meter is not None:
+            context.meter.produced(is_answered=acks != 0)
         if acks == 0:
             context.close_after = failed
             return None
-        for one in held:
-            failed |= not await self._is_durable(one, context)
         response = ProduceResponse(responses=topics)
         if not failed and len(topics) == 1 and len(answers) == 1 and not owns_records:
             self._remember(request, response, partition, context)
@@ -220,7 +228,7 @@ class ProduceApi:
             context.last_produced_topic = partition.tp.topic
             return
         known = RepeatedProduce(context.api_version, context.client_id, request, response)
-        context.repeat = _Repeat(known, self._partitions.find, partition, request, context.api_version)
+        context.repeat = _Repeat(known, self._partitions.find, partition, request, context)
 
     def _refuse(self, request: ProduceRequest) -> ErrorCode | None:
         """Give the error that holds for every partition of the request, if there is one."""

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
+from broker.quota.clients import RequestMeter
 from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
+
+_THROTTLE_TIME = Struct(">i")
 
 
 class Repeat(Protocol):
     """Answers repetitions of an earlier request of the connection."""
 
     api_key: ApiKey
+    client_id: str
 
     def answer(self, frame: memoryview) -> list[Any] | None:
         """Execute a frame that repeats the request and give the response pieces; None: take the long way."""
+
+    def throttled(self, pieces: list[Any], throttle_ms: int) -> list[Any]:
+        """Return the response pieces with a throttle time in them."""
 
 
 @dataclass(slots=True)
@@ -51,6 +59,8 @@ class RequestContext:
     """Set by a handler that can answer the same request, should it come again, without having it decoded."""
     last_produced_topic: str | None = None
     """The one topic of the last produce request that could come again."""
+    meter: RequestMeter | None = None
+    """What the request is counted by, while some client has a quota; gone with its answer."""
 
     def begin(self, api_key: int, api_version: int, correlation_id: int, client_id: str) -> None:
         """Take up the next request."""
@@ -65,6 +75,16 @@ class EncodedResponse(NamedTuple):
     """A response a handler has encoded before, in the version that was asked: everything after the header."""
 
     body: bytes
+    throttle_time_at: int | None = None
+    """Where a throttle time stands in the body, if the version has one."""
+
+    def throttled(self, throttle_time_ms: int) -> EncodedResponse:
+        """Return the same with a throttle time in it."""
+        at = self.throttle_time_at
+        if at is None:
+            return self
+        after = at + _THROTTLE_TIME.size
+        return self._replace(body=self.body[:at] + _THROTTLE_TIME.pack(throttle_time_ms) + self.body[after:])
 
 
 Handler = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]
@@ -73,6 +93,8 @@ Handler = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]
 @dataclass(frozen=True, slots=True)
 class Route:
     """One API as it is served: the advertised range, the served range, and the handler.
+
+    A request that other brokers send is never throttled: it `is_exempt`.
 
     `served_from` differs from `min_version` for Produce alone: versions 0 to 2 are advertised, since librdkafka before
     2.11.1 reads codec support from the minimum, and refused when used.
@@ -83,6 +105,7 @@ class Route:
     max_version: int
     handler: Handler
     served_from: int = -1
+    is_exempt: bool = False
 
     @property
     def first_served_version(self) -> int:

@@ -2,7 +2,8 @@
 
 - CreateTopics: v4 defaults by -1; v5 flexible, the new topic's counts and effective configs; v7 topic id.
 - DeleteTopics: v4 flexible; v5 error message; v6 by name or id.
-- CreatePartitions: v2 flexible. The quota errors of v6 and v3 do not occur: there are no quotas yet.
+- CreatePartitions: v2 flexible.
+- CreateTopics v6, DeleteTopics v5, CreatePartitions v3: what exceeds a quota is refused; before, it only throttles.
 - A change is on disk and visible in Metadata when its answer is sent, so `timeout_ms` is not needed to wait for it.
 
 Topics stand alone: one that is refused does not hold up its neighbours. Source: ControllerApis.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.metadata.controller.partitions import NewPartitions
+from broker.metadata.controller.plan import Charge, uncharged
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import CreateTopicResult, NewTopic, TopicToDelete
 from broker.metadata.errors import MetadataError, TopicDeletionDisabled
@@ -37,6 +39,11 @@ from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRe
 
 FIRST_DELETE_VERSION_WITH_IDS = 6
 FIRST_DELETE_VERSION_WITH_DISABLED = 3
+
+FIRST_STRICT_CREATE_VERSION = 6
+FIRST_STRICT_DELETE_VERSION = 5
+FIRST_STRICT_CREATE_PARTITIONS_VERSION = 3
+"""From these on clients know the error of an exceeded quota."""
 
 DescribeTopic = Callable[[Mapping[str, str]], Iterable[ConfigEntry]]
 """Overrides of a topic → its whole effective config."""
@@ -61,7 +68,9 @@ class TopicsApi:
         """Create topics, or check whether they could be."""
         try:
             results = await self._controller.create_topics(
-                [_new_topic(topic) for topic in request.topics], validate_only=request.validate_only
+                [_new_topic(topic) for topic in request.topics],
+                validate_only=request.validate_only,
+                charge=_charge(context, FIRST_STRICT_CREATE_VERSION),
             )
         except MetadataError as refusal:
             names = dict.fromkeys(topic.name for topic in request.topics)
@@ -75,7 +84,9 @@ class TopicsApi:
         else:
             entries = [TopicToDelete(name) for name in request.topic_names]
         try:
-            results = await self._controller.delete_topics(entries)
+            results = await self._controller.delete_topics(
+                entries, charge=_charge(context, FIRST_STRICT_DELETE_VERSION)
+            )
         except MetadataError as refusal:
             code, message = _told(refusal, context)
             if isinstance(refusal, TopicDeletionDisabled) and context.api_version < FIRST_DELETE_VERSION_WITH_DISABLED:
@@ -111,7 +122,11 @@ class TopicsApi:
             for topic in request.topics
         ]
         try:
-            results = await self._controller.create_partitions(wanted, validate_only=request.validate_only)
+            results = await self._controller.create_partitions(
+                wanted,
+                validate_only=request.validate_only,
+                charge=_charge(context, FIRST_STRICT_CREATE_PARTITIONS_VERSION),
+            )
             errors = {result.name: result.error for result in results}
         except MetadataError as refusal:
             errors = {topic.name: refusal for topic in request.topics}
@@ -144,6 +159,14 @@ class TopicsApi:
                 for entry in sorted(self._describe_topic(result.configs or {}))
             ],
         )
+
+
+def _charge(context: RequestContext, strict_since_version: int) -> Charge:
+    """Return what charges the partitions of a request to its client."""
+    if context.meter is None:
+        return uncharged
+    quota = context.meter.mutations(strict=context.api_version >= strict_since_version)
+    return uncharged if quota is None else quota.charge
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

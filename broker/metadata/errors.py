@@ -100,6 +100,13 @@ class PolicyViolation(MetadataError):
     """The request asks for more than one request may (POLICY_VIOLATION)."""
 
 
+class ThrottlingQuotaExceeded(MetadataError):
+    """Who asks has changed so much of late that it has to wait (THROTTLING_QUOTA_EXCEEDED)."""
+
+    def __init__(self) -> None:
+        super().__init__("The throttling quota has been exceeded.")
+
+
 class TopicDeletionDisabled(MetadataError):
     """`delete.topic.enable` is false (TOPIC_DELETION_DISABLED)."""
 

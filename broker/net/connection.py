@@ -4,6 +4,7 @@
   no buffer. A frame that does not fit is received into its own buffer, grown as its bytes arrive.
 - A request that suspends (long poll, join) parks the connection: what comes behind it is kept, up to a bound, and
   executed afterwards, never before. Reading goes on meanwhile only to notice that the peer has gone.
+- A connection that is muted, since its client has exceeded a quota, has to wait likewise before its next request.
 - Nothing new is executed while the socket does not take what was answered already.
 - When the peer ends its side, whole requests that arrived before are still executed: a producer that asks for no
   acknowledgements closes as soon as it has sent. A parked request is given up, unless it is in the middle of a change.
@@ -85,6 +86,7 @@ class Connection:
         "_has_ended",
         "_kept",
         "_loading",
+        "_muted",
         "_outbox",
         "_own",
         "_own_filled",
@@ -116,7 +118,9 @@ class Connection:
         self._own: bytearray | None = None  # the frame that is too large for the shared buffer
         self._own_filled = 0
         self._own_size = 0
-        self._waiting: asyncio.Task[Any] | None = None  # the parked request
+        # What the next request has to wait for: the parked one, or the end of a mute.
+        self._waiting: asyncio.Task[Any] | asyncio.TimerHandle | None = None
+        self._muted = False
         self._loading: asyncio.Task[None] | None = None  # the load of the cold region that is to be sent next
         self._reading = False
         self._has_ended = False  # the peer sends no more
@@ -129,14 +133,32 @@ class Connection:
         self._read(True)
 
     def is_busy(self) -> bool:
-        """Tell whether a request is being executed or its response is not out yet."""
+        """Tell whether a request is being executed, its response is not out yet, or the next one has to wait."""
         return self._waiting is not None or bool(self._outbox)
 
     def stop(self) -> None:
         """Take no further request; close as soon as the current one has been answered."""
         self._stopping = True
-        if not self.is_busy():
+        if self._muted:
+            self._unmute()
+        elif not self.is_busy():
             self.close()
+
+    def mute(self, throttle_ms: int) -> None:
+        """Execute nothing more for so long, counted from the answer to the request that is being executed."""
+        if self.closed or self._stopping:
+            return
+        self.context.outlives_peer = False
+        self._muted = True
+        self._waiting = self._shared.loop.call_later(throttle_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        waiting = self._waiting
+        self._muted = False
+        self._waiting = None
+        if waiting is not None and not self.closed:
+            waiting.cancel()
+            self._resume()
 
     # --- receiving ---
 
@@ -265,7 +287,8 @@ class Connection:
             self._waiting = None
             self._hang_up(reason)
             return
-        self._waiting = None
+        if not self._muted:
+            self._waiting = None
         if self.closed:
             for piece in pieces:
                 release_region(piece)
@@ -275,7 +298,7 @@ class Connection:
 
     def _resume(self) -> None:
         """Go on with what was kept, then with the socket."""
-        if self._kept and not self._stopping:
+        if self._kept and not self._stopping and self._waiting is None:
             self._run_kept()
         else:
             self._after_turn()
@@ -295,7 +318,7 @@ class Connection:
             if self._stopping or (self._has_ended and not self._kept):
                 self.close()
                 return
-        elif self._has_ended and not self.context.outlives_peer:
+        elif self._has_ended and not self.context.outlives_peer and not (self._muted and self._kept):
             self._shared.loop.call_soon(self.close)  # its task must have begun, to clean up when it is cancelled
             return
         self._read(not self._has_ended and len(self._kept) < OWN_BUFFER_ABOVE_BYTES)

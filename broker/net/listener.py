@@ -7,9 +7,11 @@ import logging
 import socket
 import sys
 from collections import Counter
+from typing import Any
 
 from broker.net.connection import Connection, Dispatcher, Shared
 from broker.net.pages import Pages
+from broker.quota.connections import ConnectionRates
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
@@ -31,9 +33,11 @@ class Listeners:
         scheduler: Scheduler,
         pages: Pages,
         *,
+        rates: ConnectionRates,
         first_reserved_fd: int = sys.maxsize,
     ) -> None:
         self._config = config
+        self._rates = rates
         self._first_reserved_fd = first_reserved_fd
         self._scheduler = scheduler
         self._loop = asyncio.get_running_loop()
@@ -43,8 +47,10 @@ class Listeners:
         self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
         self._connections: dict[int, Connection] = {}
         self._per_host: Counter[str] = Counter()
-        self._limits = config.limits  # replaced by limit
-        self._limits_per_host = dict(config.limits.max_connections_per_ip_overrides)
+        self._per_listener: Counter[str] = Counter()
+        # Accepted, but not let in yet, or never: whoever made connections too fast.
+        self._held: set[socket.socket] = set()
+        self.limit(config.limits)
         self._accepted = 0
         self._refused = 0
         self._refusals_are_quiet = False
@@ -64,6 +70,7 @@ class Listeners:
         """Replace the limits for connections to come; those that are open stay."""
         self._limits = limits
         self._limits_per_host = dict(limits.max_connections_per_ip_overrides)
+        self._rates.limit(limits)
 
     def bind(self) -> tuple[ListenerConfig, ...]:
         """Bind every listener without accepting yet; a port 0 becomes the bound one, also where it is advertised."""
@@ -105,34 +112,72 @@ class Listeners:
                 self._loop.remove_reader(sock)
                 self._scheduler.call_later(ACCEPT_PAUSE_MS, self._accept_again, sock, listener)
                 return
-            host = address[0]
-            limit = self._limit_reached(host, peer.fileno())
-            if limit is not None:
-                peer.close()
-                self._note_refusal(listener, host, limit)
-                continue
-            peer.setblocking(False)
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._accepted += 1
-            connection = Connection(self._shared, peer, listener, host, self._accepted)
-            connection.context.client_port = address[1]
-            self._connections[connection.id] = connection
-            self._per_host[host] += 1
-            connection.start()
+            delay_ms = self._rates.delay_ms(listener.name) if self._rates.is_active else 0
+            if delay_ms:
+                self._loop.remove_reader(sock)
+                self._held.add(peer)
+                self._scheduler.call_later(delay_ms, self._let_in_late, sock, peer, address, listener)
+                return
+            self._let_in(peer, address, listener)
+
+    def _let_in(self, peer: socket.socket, address: tuple[Any, ...], listener: ListenerConfig) -> None:
+        """Begin to serve a connection, or send it away."""
+        host = address[0]
+        limit = self._limit_reached(host, listener.name, peer.fileno())
+        if limit is not None:
+            peer.close()
+            self._note_refusal(listener, host, limit)
+            return
+        refusal_ms = self._rates.refusal_ms(listener.name, host) if self._rates.is_active else 0
+        if refusal_ms:
+            self._held.add(peer)
+            self._scheduler.call_later(refusal_ms, self._send_away, peer)
+            self._note_refusal(listener, host, "connection_creation_rate")
+            return
+        peer.setblocking(False)
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._accepted += 1
+        connection = Connection(self._shared, peer, listener, host, self._accepted)
+        connection.context.client_port = address[1]
+        self._connections[connection.id] = connection
+        self._per_host[host] += 1
+        self._per_listener[listener.name] += 1
+        connection.start()
+
+    def _let_in_late(
+        self, sock: socket.socket, peer: socket.socket, address: tuple[Any, ...], listener: ListenerConfig
+    ) -> None:
+        """Go on accepting, first with the connection that came too fast."""
+        if peer not in self._held:
+            return  # we have stopped accepting meanwhile
+        self._held.discard(peer)
+        self._let_in(peer, address, listener)
+        self._accept_again(sock, listener)
+
+    def _send_away(self, peer: socket.socket) -> None:
+        self._held.discard(peer)
+        peer.close()
 
     def _accept_again(self, sock: socket.socket, listener: ListenerConfig) -> None:
         if sock.fileno() >= 0:
             self._loop.add_reader(sock, self._accept, sock, listener)
 
-    def _limit_reached(self, host: str, fd: int) -> str | None:
+    def _limit_reached(self, host: str, listener: str, fd: int) -> str | None:
         """Name the limit that a new connection would break, with its value."""
         limits = self._limits
-        if len(self._connections) >= limits.max_connections:
+        if len(self._connections) >= limits.max_connections and not self._is_protected(listener):
             return f"max.connections={limits.max_connections}"
+        of_listener = limits.of_listener(listener).max_connections
+        if self._per_listener[listener] >= of_listener:
+            return f"max.connections={of_listener}"
         of_host = self._limits_per_host.get(host, limits.max_connections_per_ip)
         if self._per_host[host] >= of_host:
             return f"max.connections.per.ip={of_host}"
         return f"file descriptors={self._first_reserved_fd}" if fd >= self._first_reserved_fd else None
+
+    def _is_protected(self, listener: str) -> bool:
+        """Tell whether a listener is kept for brokers: others must not use up its connections."""
+        return len(self._config.listeners) > 1 and listener == self._config.inter_broker_listener_name
 
     def _note_refusal(self, listener: ListenerConfig, host: str, limit: str) -> None:
         """Log a refusal; of a flood, one line an interval."""
@@ -157,6 +202,7 @@ class Listeners:
 
     def _closed(self, connection: Connection) -> None:
         del self._connections[connection.id]
+        self._per_listener[connection.listener.name] -= 1
         host = connection.client_host
         self._per_host[host] -= 1
         if not self._per_host[host]:
@@ -170,6 +216,9 @@ class Listeners:
             self._loop.remove_reader(sock)
             sock.close()
         self._sockets.clear()
+        for peer in self._held:
+            peer.close()
+        self._held.clear()
 
     async def drain(self, timeout_ms: float) -> None:
         """Let every connection finish its current request, then close what is left after `timeout_ms`."""

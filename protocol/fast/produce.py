@@ -119,6 +119,11 @@ class RepeatedProduce:
         correlation_id = frame[_CORRELATION_ID_AT:_AFTER_CORRELATION_ID]
         return b"".join((self._answer_size, correlation_id, self._answer_start, result, self._answer_end))
 
+    def throttled(self, answer: bytes, throttle_time_ms: int) -> bytes:
+        """Give an answer once more, with a throttle time in it: the last field, before the tags if there are any."""
+        after = len(answer) - (1 if self._is_flexible else 0)
+        return answer[: after - _SIZE.size] + _SIZE.pack(throttle_time_ms) + answer[after:]
+
 
 def _length_of(room: int) -> bytes:
     """Give the uvarint that fills `room` bytes together with the records it announces; it counts one more than they.

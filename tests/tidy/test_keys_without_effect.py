@@ -26,6 +26,7 @@ VIEWS = (
     "MoveConfig",
     "NetworkConfig",
     "ConnectionLimits",
+    "QuotaConfig",
     "BrokerConfig",
     "GroupConfig",
     "TransactionConfig",

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
+from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Charge, Plan, uncharged
 from broker.metadata.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
     InvalidRequest,
     MetadataError,
     PolicyViolation,
+    ThrottlingQuotaExceeded,
     UnknownTopicOrPartition,
 )
 from broker.metadata.image import ClusterImage, PartitionImage
@@ -55,7 +56,10 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage) ->
 
 
 def plan_create_partitions(
-    image: ClusterImage, topics: Sequence[NewPartitions], full_brokers: Container[int] = ()
+    image: ClusterImage,
+    topics: Sequence[NewPartitions],
+    full_brokers: Container[int] = (),
+    charge: Charge = uncharged,
 ) -> Plan[list[CreatePartitionsResult]]:
     """Plan an extension. One result a topic, in request order; a name that stands twice yields one, refused.
 
@@ -71,6 +75,8 @@ def plan_create_partitions(
             added = _added_partitions(image, request, full_brokers)
             if len(records) + len(added) > MAX_RECORDS_PER_COMMAND:
                 raise PolicyViolation("Excessively large number of partitions per request.")
+            if not charge(len(added)):
+                raise ThrottlingQuotaExceeded
         except MetadataError as refusal:
             results.append(CreatePartitionsResult(name, refusal))
             continue

@@ -37,7 +37,7 @@ from broker.metadata.controller.partitions import (
     NewPartitions,
     plan_create_partitions,
 )
-from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
+from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Charge, Plan, uncharged
 from broker.metadata.controller.producer_ids import ProducerIdBlock, plan_allocate_block
 from broker.metadata.controller.reassignments import Reassignment, plan_reassignments
 from broker.metadata.controller.topics import (
@@ -206,24 +206,26 @@ class Controller:
         self._log.close()
 
     async def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, charge: Charge = uncharged
     ) -> list[CreateTopicResult]:
         """Create topics; one result a name, in request order. Visible to everybody when this returns."""
-        plan = plan_create_topics(self._pending_image, topics, self._rules, self._new_topic_id)
+        plan = plan_create_topics(self._pending_image, topics, self._rules, self._new_topic_id, charge)
         return await self._execute(Plan([], plan.result) if validate_only else plan)
 
-    async def delete_topics(self, topics: Sequence[TopicToDelete]) -> list[DeleteTopicResult]:
+    async def delete_topics(
+        self, topics: Sequence[TopicToDelete], *, charge: Charge = uncharged
+    ) -> list[DeleteTopicResult]:
         """Delete topics by name or id; one result an entry. Raises TopicDeletionDisabled."""
         if not self._rules.broker.delete_topic_enable:
             raise TopicDeletionDisabled("Topic deletion is disabled.")
-        return await self._execute(plan_delete_topics(self._pending_image, topics))
+        return await self._execute(plan_delete_topics(self._pending_image, topics, charge))
 
     async def create_partitions(
-        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False, charge: Charge = uncharged
     ) -> list[CreatePartitionsResult]:
         """Extend topics; one result a name, in request order."""
         image = self._pending_image
-        plan = plan_create_partitions(image, topics, self._rules.full_brokers(image))
+        plan = plan_create_partitions(image, topics, self._rules.full_brokers(image), charge)
         return await self._execute(Plan([], plan.result) if validate_only else plan)
 
     async def reassign(self, targets: Sequence[Reassignment], *, may_change_factor: bool) -> list[MetadataError | None]:
@@ -240,7 +242,7 @@ class Controller:
         plan = plan_alter_configs(image, entries, self._rules.resolver(image), self._node_id)
         return await self._execute(Plan([], plan.result) if validate_only else plan)
 
-    async def auto_create(self, names: Iterable[str]) -> list[CreateTopicResult]:
+    async def auto_create(self, names: Iterable[str], charge: Charge = uncharged) -> list[CreateTopicResult]:
         """Create the topics among `names` that are missing, with the broker's defaults or as an internal topic is made.
 
         Any number of callers may ask for one name at once: the first creates it, all return when it is there.
@@ -250,7 +252,7 @@ class Controller:
             for name in dict.fromkeys(names)
             if name not in self._pending_image.topics_by_name
         ]
-        return await self.create_topics(missing)
+        return await self.create_topics(missing, charge=charge)
 
     async def assign_directories(self, directories: Whereabouts) -> None:
         """Record in which log directories this broker's replicas landed."""

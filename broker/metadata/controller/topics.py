@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from broker.metadata.controller.configs import checked_configs, topic_config_records
 from broker.metadata.controller.partitions import partition_record
-from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
+from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Charge, Plan, uncharged
 from broker.metadata.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -21,6 +21,7 @@ from broker.metadata.errors import (
     InvalidTopic,
     MetadataError,
     PolicyViolation,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -128,7 +129,11 @@ def internal_topic(name: str, rules: TopicRules) -> NewTopic | None:
 
 
 def plan_create_topics(
-    image: ClusterImage, topics: Sequence[NewTopic], rules: TopicRules, new_topic_id: Callable[[], bytes]
+    image: ClusterImage,
+    topics: Sequence[NewTopic],
+    rules: TopicRules,
+    new_topic_id: Callable[[], bytes],
+    charge: Charge = uncharged,
 ) -> Plan[list[CreateTopicResult]]:
     """Plan a creation. One result a topic, in request order; a name that stands twice yields one, refused."""
     counts = Counter(topic.name for topic in topics)
@@ -147,6 +152,8 @@ def plan_create_topics(
             _check_name(image, name, collisions)
             configs = checked_configs(topic.configs, resolver)
             created = TopicImage(name, new_topic_id(), tuple(_new_partitions(image, topic, rules)))
+            if not charge(len(created.partitions)):
+                raise ThrottlingQuotaExceeded
         except MetadataError as refusal:
             results.append(CreateTopicResult(name, error=refusal))
             continue
@@ -157,7 +164,9 @@ def plan_create_topics(
     return Plan(records, results)
 
 
-def plan_delete_topics(image: ClusterImage, topics: Sequence[TopicToDelete]) -> Plan[list[DeleteTopicResult]]:
+def plan_delete_topics(
+    image: ClusterImage, topics: Sequence[TopicToDelete], charge: Charge = uncharged
+) -> Plan[list[DeleteTopicResult]]:
     """Plan a deletion. One result an entry; a name or id that stands twice yields one, refused."""
     names = Counter(topic.name for topic in topics if topic.name is not None)
     ids = Counter(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
@@ -166,6 +175,8 @@ def plan_delete_topics(image: ClusterImage, topics: Sequence[TopicToDelete]) -> 
     for entry in dict.fromkeys(topics):
         try:
             topic = _topic_to_delete(image, entry, names, ids)
+            if not charge(len(topic.partitions)):
+                raise ThrottlingQuotaExceeded
         except MetadataError as refusal:
             results.append(DeleteTopicResult(entry.name, entry.topic_id, refusal))
             continue

@@ -15,6 +15,8 @@ from broker.api.dispatch import Dispatcher
 from broker.api.route import EncodedResponse, RequestContext, Route
 from broker.metrics.instruments import BrokerStats
 from broker.net.connection import CloseConnection
+from broker.quota.clients import ClientQuotas
+from broker.quota.rates import Windows
 from protocol.api_keys import ApiKey
 from protocol.codec import decode, encode_bytes
 from protocol.errors import ErrorCode, ProtocolError
@@ -37,12 +39,13 @@ class Bench:
         self.answer: Callable[[], Any] = lambda: ListGroupsResponse(error_code=7)
         self.gate: asyncio.Future[None] | None = None
         ticks = count(0, 1_000_000)
+        self.quotas = ClientQuotas(Windows(), Windows(), lambda: next(ticks))
         routes = {
             ApiKey.LIST_GROUPS: Route(ApiKey.LIST_GROUPS, 0, 4, self._handle),
             ApiKey.API_VERSIONS: Route(ApiKey.API_VERSIONS, 0, 4, self._handle),
             ApiKey.PRODUCE: Route(ApiKey.PRODUCE, 0, 13, self._handle, served_from=3),
         }
-        self.dispatcher = Dispatcher(routes, self.stats, lambda: next(ticks))
+        self.dispatcher = Dispatcher(routes, self.stats, self.quotas, lambda: next(ticks))
 
     async def _handle(self, request: Any, context: RequestContext) -> Any:
         self.requests.append(request)

@@ -113,7 +113,7 @@ def test_a_partition_that_returned_data_is_served_last_next_time() -> None:
     session_id = opened_session(all_sessions, ("a", 0), ("b", 0), ("c", 0))
     session = all_sessions.open(request(session_id=session_id, epoch=1), BY_NAME).session
     assert session is not None
-    session.served([("a", 0)])
+    session.answered({("a", 0): PartitionData(records=b"x")})
     assert list(session.wanted) == [("b", 0), ("c", 0), ("a", 0)]
 
 
@@ -123,19 +123,25 @@ def test_news_are_data_errors_their_end_and_moved_offsets() -> None:
     def data(**fields: object) -> PartitionData:
         return PartitionData(high_watermark=5, log_start_offset=0, records=b"", preferred_read_replica=-1, **fields)  # type: ignore[arg-type]
 
-    assert wanted.has_news(data())
-    assert not wanted.has_news(data())
+    def is_news(told: PartitionData) -> bool:
+        news = wanted.has_news(told)
+        assert wanted.has_news(told) is news, "asking changes nothing"
+        wanted.told(told)
+        return news
+
+    assert is_news(data())
+    assert not is_news(data())
     moved = data()
     moved.high_watermark = 6
-    assert wanted.has_news(moved)
-    assert wanted.has_news(data())
+    assert is_news(moved)
+    assert is_news(data())
     with_records = data()
     with_records.records = b"x"
-    assert wanted.has_news(with_records)
+    assert is_news(with_records)
     failed = data(error_code=3)
-    assert wanted.has_news(failed) and wanted.has_news(failed)
-    assert wanted.has_news(data())
-    assert not wanted.has_news(data())
+    assert is_news(failed) and is_news(failed)
+    assert is_news(data())
+    assert not is_news(data())
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from broker.api.leaders import Leaders
 from broker.api.produce import ProduceApi
 from broker.api.route import RequestContext, Route
 from broker.metrics.instruments import BrokerStats
+from broker.quota.clients import ClientQuotas
+from broker.quota.rates import Windows
 from broker.runtime.pools import Pools
 from config.views import LogConfig
 from protocol.api_keys import ApiKey
@@ -43,12 +45,13 @@ class Wire:
     def __init__(self, hosted: Hosted) -> None:
         self.hosted = hosted
         self.stats = BrokerStats()
+        self.quotas = ClientQuotas(Windows(), Windows(), lambda: 0)
         self.pools = Pools()
         verifier = ScriptedVerifier(hosted.manager)
         leaders, internal = Leaders(hosted.image), frozenset({"__internal"})
         api = ProduceApi(hosted.manager, hosted.image, leaders, self.pools, verifier, internal)
         routes = {route.api_key: route for route in (*api.routes(), Route(ApiKey.API_VERSIONS, 0, 4, api.produce))}
-        self.dispatcher = Dispatcher(routes, self.stats, lambda: 0)
+        self.dispatcher = Dispatcher(routes, self.stats, self.quotas, lambda: 0)
         self.context = RequestContext(1, LISTENER, "127.0.0.1")
         self.connection: Any = SimpleNamespace(context=self.context)
         self.correlation_id = 0

@@ -14,6 +14,8 @@ import pytest
 
 from broker.net.connection import Connection
 from broker.net.listener import Listeners
+from broker.quota.connections import ConnectionRates
+from broker.quota.rates import Windows
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import start_inline
 from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
@@ -65,14 +67,23 @@ class Rig:
         self.echo = Echo()
         self.peers: list[socket.socket] = []
         self.listeners: Listeners
+        self.now_ms = 0
         self.first_reserved_fd = sys.maxsize
 
     def open(self, *listeners_wanted: ListenerConfig, **network: Any) -> tuple[ListenerConfig, ...]:
-        config = NetworkConfig(listeners=listeners_wanted or (listener(),), **network)
-        self.listeners = Listeners(config, self.scheduler, NoPages(), first_reserved_fd=self.first_reserved_fd)
-        bound = self.listeners.bind()
+        bound = self.bind(*listeners_wanted, **network)
         self.listeners.open(self.echo)
         return bound
+
+    def bind(self, *listeners_wanted: ListenerConfig, **network: Any) -> tuple[ListenerConfig, ...]:
+        config = NetworkConfig(listeners=listeners_wanted or (listener(),), **network)
+        self.rates = ConnectionRates(
+            Windows(), lambda: self.now_ms, [one.name for one in config.listeners], config.inter_broker_listener_name
+        )
+        self.listeners = Listeners(
+            config, self.scheduler, NoPages(), rates=self.rates, first_reserved_fd=self.first_reserved_fd
+        )
+        return self.listeners.bind()
 
     async def connect(self, bound: ListenerConfig, host: str = "127.0.0.1") -> socket.socket:
         peer = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -132,8 +143,7 @@ async def test_each_connection_knows_the_listener_it_came_through(rig: Rig) -> N
 
 async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
     """A port is taken early, so that a second broker fails before a long recovery; clients wait or are refused."""
-    rig.listeners = Listeners(NetworkConfig(listeners=(listener(),)), rig.scheduler, NoPages())
-    (bound,) = rig.listeners.bind()
+    (bound,) = rig.bind()
     with pytest.raises(ConnectionRefusedError):
         await rig.connect(bound)
     rig.listeners.open(rig.echo)
@@ -142,7 +152,8 @@ async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
 
 async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
     (bound,) = rig.open()
-    again = Listeners(NetworkConfig(listeners=(listener("B", port=bound.port),)), rig.scheduler, NoPages())
+    config = NetworkConfig(listeners=(listener("B", port=bound.port),))
+    again = Listeners(config, rig.scheduler, NoPages(), rates=rig.rates)
     with pytest.raises(OSError, match=rf"listener B cannot bind 127\.0\.0\.1:{bound.port}"):
         again.bind()
 

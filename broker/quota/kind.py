@@ -1,0 +1,113 @@
+"""One kind of quota, say of produced bytes: the limits that are set, and the use that each who shares one makes of it.
+
+Only what a quota holds for is measured. Uses are forgotten an hour after the last one, and the one longest ago when
+there are too many: client ids are what clients make up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from broker.quota.entities import EntityQuotas, Quota, Sharers, limits_of, quota_for
+
+EXPIRY_MS = 3_600_000
+MAX_USES = 20_000
+MAX_KNOWN_CLIENTS = 20_000
+
+M = TypeVar("M")
+
+
+class Use(Generic[M]):
+    """What those who share a quota have done lately, and how they were throttled for it."""
+
+    __slots__ = ("last_ms", "limit", "measure", "throttled_count", "throttled_ms")
+
+    def __init__(self, measure: M, now_ms: int) -> None:
+        self.measure = measure
+        self.limit = 0.0  # set with each look
+        self.last_ms = now_ms
+        self.throttled_ms = 0
+        self.throttled_count = 0
+
+    def note_throttle(self, throttle_ms: int) -> None:
+        """Count that somebody has to wait."""
+        self.throttled_ms += throttle_ms
+        self.throttled_count += 1
+
+
+class QuotaKind(Generic[M]):
+    """The quotas of one key."""
+
+    def __init__(self, key: str, name: str, new_measure: Callable[[float, int], M]) -> None:
+        """`new_measure` is given the limit and the time."""
+        self.key = key
+        self.name = name
+        self._new_measure = new_measure
+        self._limits: dict[tuple[tuple[str, str | None], ...], float] = {}
+        # What `quota_for` has said; emptied when it might say something else.
+        self._known: dict[tuple[str, str], Quota | None] = {}
+        self._uses: dict[Sharers, Use[M]] = {}  # the one used longest ago first
+
+    @property
+    def is_set(self) -> bool:
+        """Tell whether anybody has a quota of this kind."""
+        return bool(self._limits)
+
+    @property
+    def uses(self) -> Mapping[Sharers, Use[M]]:
+        """What is measured now."""
+        return self._uses
+
+    def follow(self, quotas: EntityQuotas) -> None:
+        """Let these quotas hold from now on; what was done before still counts."""
+        limits = limits_of(quotas, self.key)
+        if limits != self._limits:
+            self._limits = limits
+            self._known.clear()
+
+    def use(self, user: str, client_id: str, now_ms: int) -> Use[M] | None:
+        """Return the use that a client shares, None when no quota holds for it."""
+        if not self._limits:
+            return None
+        client = user, client_id
+        try:
+            quota = self._known[client]
+        except KeyError:
+            quota = self._learn(client)
+        if quota is None:
+            return None
+        use = self._uses.pop(quota.sharers, None)
+        if use is None:
+            use = Use(self._new_measure(quota.limit, now_ms), now_ms)
+            if len(self._uses) >= MAX_USES:
+                del self._uses[next(iter(self._uses))]
+        self._uses[quota.sharers] = use
+        use.limit = quota.limit
+        use.last_ms = now_ms
+        return use
+
+    def forget_idle(self, now_ms: int) -> None:
+        """Forget the uses of those who were not heard of for an hour."""
+        idle = []
+        for sharers, use in self._uses.items():
+            if now_ms - use.last_ms < EXPIRY_MS:
+                break
+            idle.append(sharers)
+        for sharers in idle:
+            del self._uses[sharers]
+
+    def _learn(self, client: tuple[str, str]) -> Quota | None:
+        if len(self._known) >= MAX_KNOWN_CLIENTS:
+            self._known.clear()
+        quota = self._known[client] = quota_for(self._limits, *client)
+        return quota
+
+
+def most_throttled(kind: QuotaKind[M], at_most: int) -> Iterable[tuple[Sharers, Use[M]]]:
+    """Return the uses that were throttled most, so many at most."""
+    uses = [(sharers, use) for sharers, use in kind.uses.items()]
+    if len(uses) > at_most:
+        uses.sort(key=lambda one: -one[1].throttled_ms)
+        del uses[at_most:]
+    return uses
