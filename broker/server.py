@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -53,6 +52,7 @@ from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
+from broker.runtime.garbage import keep_what_is_there
 from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
@@ -277,9 +277,7 @@ class Broker:
 
     def _say_ready(self) -> None:
         """Log the ready line. What the start made stays for good, so the collector, off until now, passes it over."""
-        gc.collect()
-        gc.freeze()
-        gc.enable()
+        keep_what_is_there()
         took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
         log_ready(self._config, self._cluster_id, self._listeners_bound, self._http_port, took_s)
 

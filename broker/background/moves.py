@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from broker.background.checkpoints import Checkpoints
 from broker.background.compaction import Cleaner
 from broker.background.copy_steps import CopySteps
+from broker.background.creations import Creations
 from broker.background.dir_syncs import DirSyncs
 from broker.background.disk_work import DiskWork
 from broker.background.move import Move
@@ -45,7 +46,7 @@ from storage.errors import LogClosed, StorageError, StorageFailure
 from storage.segment.names import FUTURE_DIR_SUFFIX, MAX_NAME_LENGTH, suffixed_dir
 from storage.types import TopicPartition
 
-MAX_SWAPS = 16
+MAX_SWAPS = 8
 """So many swaps at once share the syncs of the metadata log and of the directories; more would hold appends longer."""
 SAME_FAILURE_EVERY_NS = 60_000_000_000
 """How often a failure is told of that goes on."""
@@ -72,16 +73,15 @@ class Moves:
         self._partitions = partitions
         self._cleaner = cleaner
         self._checkpoints = checkpoints
-        self._pools = pools
+        self._creations = Creations(logs, pools)
         self._steps = CopySteps(pools)
-        self._dir_syncs = DirSyncs(pools)
         self._swaps = Swaps(
             logs,
             partitions,
             cleaner,
             disk_work,
             checkpoints,
-            self._dir_syncs,
+            DirSyncs(pools),
             self._steps,
             assign,
             monotonic_ns,
@@ -199,16 +199,13 @@ class Moves:
             raise LogDirOffline(f"{', '.join(away)} is offline and may have a copy of {partition.tp} already")
         if log_dir.may_vouch_for(partition.tp):  # after a crash the copy would pass for as durable as one before it was
             await self._checkpoints.rewrite()
-        create = partial(self._logs.create_future, partition.tp, log_dir, partition.log.config)
         try:
-            future = await self._pools.io(log_dir.path, create)
-            await self._dir_syncs.sync(log_dir)  # what is accepted outlasts a power failure
+            return await self._creations.create(partition.tp, log_dir, partition.log.config)
         except LogClosed as closed:
             raise self._why_gone(partition, log_dir) from closed
         except StorageFailure as failure:
             self._partitions.fail_dir_of(failure)
             raise
-        return future
 
     async def _begin(self, partition: Partition, future: FutureLog) -> None:
         """Begin a move, or go on with one. Raises: PartitionOffline, UnknownPartition when there is nothing to move."""

@@ -17,7 +17,7 @@ the metadata go on to name the other one: the next start finds the copy alone, o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from broker.background.checkpoints import Checkpoints
 from broker.background.compaction import Cleaner
@@ -26,6 +26,8 @@ from broker.background.dir_syncs import DirSyncs
 from broker.background.disk_work import DiskWork
 from broker.background.move import Move
 from broker.partition.manager import PartitionManager
+from broker.runtime.gathered import Gathered
+from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.dirs.moving import Retired
 from storage.errors import LogClosed, StorageFailure
@@ -62,6 +64,7 @@ class Swaps:
         self._dir_syncs = dir_syncs
         self._steps = steps
         self._assign = assign
+        self._assignments: Gathered[tuple[TopicPartition, LogDir], None] = Gathered(self._assign_all)
         self._monotonic_ns = monotonic_ns
 
     async def run(self, move: Move, chunk_bytes: int) -> int | None:
@@ -120,7 +123,7 @@ class Swaps:
         return log_start
 
     async def _replace(self, move: Move) -> None:
-        await self._assign({move.tp: move.destination.directory_id})
+        await self._assignments((move.tp, move.destination))
         try:
             await self._disk_work.quiet(move.partition)
             self._ensure_possible(move)
@@ -129,8 +132,12 @@ class Swaps:
             if isinstance(failure, StorageFailure):
                 self._partitions.fail_dir_of(failure)
             if not move.log.is_closed:
-                await self._assign({move.tp: move.source.directory_id})
+                await self._assignments((move.tp, move.source))
             raise
+
+    async def _assign_all(self, places: Sequence[tuple[TopicPartition, LogDir]]) -> Sequence[None]:
+        await self._assign({tp: log_dir.directory_id for tp, log_dir in places})
+        return [None] * len(places)
 
     async def _promote(self, move: Move, retired: Retired) -> None:
         try:

@@ -207,7 +207,8 @@ class PartitionLog:
     def first_segment_base_offset(self) -> int:
         """Base offset of the oldest segment that a restart may find."""
         state = self._state
-        return min([state.segments.first().base_offset, *state.unfinished_removals])
+        first = state.segments.first().base_offset
+        return min(first, *state.unfinished_removals) if state.unfinished_removals else first
 
     @property
     def log_start_to_checkpoint(self) -> int | None:

@@ -77,12 +77,14 @@ def advance_log_start(state: LogState, offset: int) -> bool:
 def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = None) -> None:
     """Remove everything and leave one empty segment at `offset`. Raises: OSError. Blocking: disk."""
     assert not state.unfinished_removals, "a rename that is still to come would take the new segment's files"
+    is_new = not len(state.segments) and state.has_unsynced_directory  # its first flush makes all its names durable
     for segment in state.segments:
         segment.unlink()
     segment = state.new_segment(offset)
     segment.create_files()
     state.segments.replace_all(segment)
-    state.fs.sync_dir(state.path)  # before a log-start checkpoint says that the names tell the start
+    if not is_new:
+        state.fs.sync_dir(state.path)  # before a log-start checkpoint says that the names tell the start
     note_truncated(state, offset)
     start = offset if log_start_offset is None else log_start_offset
     state.epochs.clear()
