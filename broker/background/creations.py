@@ -33,7 +33,7 @@ class Creations:
         """Begin a copy; its name is durable when this returns. Raises: as LogManager.create_future."""
         job = self._jobs.get(log_dir)
         if job is None:
-            job = self._jobs[log_dir] = Gathered(partial(self._run, log_dir))
+            job = self._jobs[log_dir] = Gathered("creations", partial(self._run, log_dir))
         return await job(_Wanted(tp, config))
 
     async def _run(self, log_dir: LogDir, wanted: Sequence[_Wanted]) -> Sequence[FutureLog | Exception]:
@@ -49,5 +49,5 @@ class Creations:
         try:
             log_dir.sync()
         except StorageFailure as failure:
-            return [failure] * len(wanted)
+            return [one if isinstance(one, Exception) else failure for one in made]
         return made

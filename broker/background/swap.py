@@ -64,7 +64,7 @@ class Swaps:
         self._dir_syncs = dir_syncs
         self._steps = steps
         self._assign = assign
-        self._assignments: Gathered[tuple[TopicPartition, LogDir], None] = Gathered(self._assign_all)
+        self._assignments: Gathered[tuple[TopicPartition, LogDir], None] = Gathered("assignments", self._assign_all)
         self._monotonic_ns = monotonic_ns
 
     async def run(self, move: Move, chunk_bytes: int) -> int | None:
