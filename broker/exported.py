@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
-from broker.background.compaction import Cleaner
+from broker.background.cleaner.run import Cleaner
 from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
-from broker.background.move import Move
-from broker.background.moves import Moves
+from broker.background.moves.move import Move
+from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinators import Coordinators

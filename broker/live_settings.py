@@ -5,7 +5,7 @@ Other rooms ask through a getter; logs are told by their partitions.
 
 from __future__ import annotations
 
-from broker.background.moves import Moves
+from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig

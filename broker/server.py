@@ -18,12 +18,12 @@ from broker.api.fetch_sessions import FetchSessions, random_session_id
 from broker.api.route import Route
 from broker.api.table import join
 from broker.background.checkpoints import Checkpoints
-from broker.background.cleaner_child import CleanerChild
-from broker.background.compaction import Cleaner
+from broker.background.cleaner.child import CleanerChild
+from broker.background.cleaner.run import Cleaner
 from broker.background.dir_reports import DirReports
 from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
-from broker.background.moves import Moves
+from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinators import Coordinators

@@ -39,7 +39,7 @@ from broker.api.topics import TopicsApi
 from broker.api.transaction_admin import TransactionAdminApi
 from broker.api.transactions import TransactionsApi
 from broker.api.versions import VersionsApi
-from broker.background.moves import Moves
+from broker.background.moves.run import Moves
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import INTERNAL_TOPICS
 from broker.coordinator.producer_ids import ProducerIds

@@ -28,7 +28,7 @@ PROPERTIES = {
     "log.cleaner.dedupe.buffer.size": "4194304",
     "log.segment.delete.delay.ms": "100",
 }
-MODULE = b"broker.background.cleaner_process"
+MODULE = b"broker.background.cleaner.process"
 
 
 def connect(broker: BrokerProcess) -> RawClient:

@@ -38,7 +38,7 @@ def _without_waiting_for_the_disk(monkeypatch):
     """The simulated crash knows what was synced; the machine's own disk need not."""
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
     monkeypatch.setattr(os, "fsync", lambda fd: None)
-    monkeypatch.setattr("broker.background.copy_steps.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("broker.background.moves.copy_steps.PAUSE_SECONDS", 0)
     monkeypatch.setattr("storage.log.copying.FLUSH_EVERY_BYTES", 700)
 
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from broker.background.cleaner_child import ChildDied, CleaningFailed
-from broker.background.cleaner_pipe import Clean, Failed
-from broker.background.cleaner_process import run_task
-from broker.background.compaction import Cleaner, StartChild
+from broker.background.cleaner.child import ChildDied, CleaningFailed
+from broker.background.cleaner.pipe import Clean, Failed
+from broker.background.cleaner.process import run_task
+from broker.background.cleaner.run import Cleaner, StartChild
 from broker.partition.partition import Partition
 from config.views import CleanerConfig, LogConfig
 from protocol.records.builder import build_batch

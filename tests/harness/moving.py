@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.background.checkpoints import Checkpoints
-from broker.background.move import Move
-from broker.background.moves import Moves
+from broker.background.moves.move import Move
+from broker.background.moves.run import Moves
 from broker.partition.partition import Partition
 from config.views import LogConfig, LogManagerConfig, MoveConfig
 from protocol.records.builder import build_batch

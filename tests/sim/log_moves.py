@@ -110,7 +110,7 @@ def cancel(life: MovingLife) -> None:
 
 
 def swap(life: MovingLife) -> None:
-    """Let the copy take the place of the log, as broker.background.swap does."""
+    """Let the copy take the place of the log, as broker.background.moves.swap does."""
     if life.copy is None or life.is_writing:
         return
     life.finish_removal()

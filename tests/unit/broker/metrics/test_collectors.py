@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker.background.cleaner_stats import LastPass
+from broker.background.cleaner.stats import LastPass
 from broker.background.recovery import Recovery
 from broker.exported import Watched, broker_sources, broker_state
 from broker.metrics.catalog import METRICS, Kind

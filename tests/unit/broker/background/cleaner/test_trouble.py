@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.background.cleaner_trouble import JITTER, LONGEST_WAIT_MS, Troubles
+from broker.background.cleaner.trouble import JITTER, LONGEST_WAIT_MS, Troubles
 from config.views import LogConfig
 from storage.env.clock import SeededRng
 from storage.log.partition_log import PartitionLog

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from broker.background.cleaner_pipe import (
+from broker.background.cleaner.pipe import (
     BrokenPipeline,
     Clean,
     Cleaned,
@@ -29,7 +29,7 @@ from broker.background.cleaner_pipe import (
     pack,
 )
 
-COMMAND = (sys.executable, "-P", "-m", "broker.background.cleaner_process")
+COMMAND = (sys.executable, "-P", "-m", "broker.background.cleaner.process")
 
 Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a blocking call in a thread that lives on after it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.background.cleaner_process import LONGEST_SLEEP_S, Pace
+from broker.background.cleaner.process import LONGEST_SLEEP_S, Pace
 
 
 class Bed:

@@ -21,11 +21,11 @@ from functools import partial
 from typing import NamedTuple
 
 from broker.background.checkpoints import CHECKPOINT_POOL
-from broker.background.cleaner_child import Child, ChildDied, CleaningFailed
-from broker.background.cleaner_pass import CleaningPass
-from broker.background.cleaner_pipe import Clean, Fault
-from broker.background.cleaner_stats import CleanerStats
-from broker.background.cleaner_trouble import Troubles
+from broker.background.cleaner.child import Child, ChildDied, CleaningFailed
+from broker.background.cleaner.passes import CleaningPass
+from broker.background.cleaner.pipe import Clean, Fault
+from broker.background.cleaner.stats import CleanerStats
+from broker.background.cleaner.trouble import Troubles
 from broker.metadata.image import ClusterImage, Delta
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition

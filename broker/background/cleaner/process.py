@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from struct import Struct
 from typing import Any
 
-from broker.background.cleaner_pipe import (
+from broker.background.cleaner.pipe import (
     Clean,
     Cleaned,
     Failed,

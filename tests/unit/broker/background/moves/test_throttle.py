@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from broker.background.throttle import MIN_PIECE_BYTES, PIECE_SECONDS, Throttle
+from broker.background.moves.throttle import MIN_PIECE_BYTES, PIECE_SECONDS, Throttle
 from config.views import LONG_MAX
 
 MIB = 1 << 20

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from broker.background.cleaner_child import ChildDied, CleaningFailed
-from broker.background.cleaner_pass import PROGRESS_EVERY_NS
-from broker.background.cleaner_pipe import Fault
+from broker.background.cleaner.child import ChildDied, CleaningFailed
+from broker.background.cleaner.passes import PROGRESS_EVERY_NS
+from broker.background.cleaner.pipe import Fault
 from broker.metadata.image import TOPIC_RESOURCE, Delta
 from config.views import LogConfig
 from storage.compaction.offset_map import SLOT_BYTES

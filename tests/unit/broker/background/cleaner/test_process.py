@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from broker.background.cleaner_child import ChildDied, CleanerChild, CleaningFailed
-from broker.background.cleaner_pipe import Clean, Fault
-from broker.background.cleaner_process import NICENESS
+from broker.background.cleaner.child import ChildDied, CleanerChild, CleaningFailed
+from broker.background.cleaner.pipe import Clean, Fault
+from broker.background.cleaner.process import NICENESS
 from storage.compaction.task import Progress
 from tests.harness.cleaning import COMPACT, CleanerBed
 from tests.harness.hosted import Hosted
@@ -31,13 +31,13 @@ DEADLINE_S = 20
 
 PREAMBLE = """
 import errno, os, signal, sys, time
-from broker.background.cleaner_process import main
+from broker.background.cleaner.process import main
 from storage.compaction.task import Progress
 """
 PARENT = """
 import asyncio, sys
-from broker.background.cleaner_child import CleanerChild
-from broker.background.cleaner_pipe import Clean
+from broker.background.cleaner.child import CleanerChild
+from broker.background.cleaner.pipe import Clean
 
 async def run():
     child = await CleanerChild.start(asyncio.to_thread, (sys.executable, sys.argv[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.background.cleaner_pipe import (
+from broker.background.cleaner.pipe import (
     MAX_MESSAGE_BYTES,
     BrokenPipeline,
     Clean,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.background.creations import Creations
+from broker.background.moves.creations import Creations
 from config.views import LogConfig
 from storage.errors import LogClosed, StorageFailure
 from storage.types import TopicPartition

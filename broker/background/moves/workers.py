@@ -15,8 +15,8 @@ from contextlib import suppress
 from heapq import heappop, heappush
 from zlib import crc32
 
-from broker.background.move import Move
-from broker.background.throttle import Throttle
+from broker.background.moves.move import Move
+from broker.background.moves.throttle import Throttle
 from storage.types import TopicPartition
 
 LONGEST_WAIT_SECONDS = 10.0

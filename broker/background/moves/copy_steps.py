@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from broker.background.move import Move
+from broker.background.moves.move import Move
 from broker.runtime.pools import Pools
 from storage.dirs.futures import FutureLog
 from storage.log.copying import CopyStep

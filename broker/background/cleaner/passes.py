@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections import deque
 
-from broker.background.cleaner_child import Child
-from broker.background.cleaner_stats import LastPass
+from broker.background.cleaner.child import Child
+from broker.background.cleaner.stats import LastPass
 from storage.compaction.plan import Dirtiness
 from storage.compaction.task import CleanedGroup, CleaningStats, CleaningTask, Progress
 from storage.errors import StorageFailure

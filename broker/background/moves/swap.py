@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from broker.background.checkpoints import Checkpoints
-from broker.background.compaction import Cleaner
-from broker.background.copy_steps import CopySteps
-from broker.background.dir_syncs import DirSyncs
+from broker.background.cleaner.run import Cleaner
 from broker.background.disk_work import DiskWork
-from broker.background.move import Move
+from broker.background.moves.copy_steps import CopySteps
+from broker.background.moves.dir_syncs import DirSyncs
+from broker.background.moves.move import Move
 from broker.partition.manager import PartitionManager
 from broker.runtime.gathered import Gathered
 from storage.dirs.log_dir import LogDir

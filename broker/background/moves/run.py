@@ -13,15 +13,15 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from broker.background.checkpoints import Checkpoints
-from broker.background.compaction import Cleaner
-from broker.background.copy_steps import CopySteps
-from broker.background.creations import Creations
-from broker.background.dir_syncs import DirSyncs
+from broker.background.cleaner.run import Cleaner
 from broker.background.disk_work import DiskWork
-from broker.background.move import Move
-from broker.background.move_workers import MoveWorker, worker_of
-from broker.background.swap import Assign, Swaps
-from broker.background.throttle import Throttle
+from broker.background.moves.copy_steps import CopySteps
+from broker.background.moves.creations import Creations
+from broker.background.moves.dir_syncs import DirSyncs
+from broker.background.moves.move import Move
+from broker.background.moves.swap import Assign, Swaps
+from broker.background.moves.throttle import Throttle
+from broker.background.moves.workers import MoveWorker, worker_of
 from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta
 from broker.partition.errors import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.background.move_workers import worker_of
+from broker.background.moves.workers import worker_of
 from broker.metadata.image import Delta
 from broker.partition.errors import (
     FutureNameTooLong,

@@ -1,0 +1,1 @@
+"""Compaction: the cleaner, its passes, and the child processes that do them."""
