@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,14 @@ class MoveBed:
 def content(partition: Partition) -> bytes:
     """Return all bytes that consumers can read."""
     return read_all(partition.log)
+
+
+def folders(path: Path) -> list[str]:
+    """Name the folders of partitions, without what makes them unique."""
+    names = [name for name in os.listdir(path) if os.path.isdir(path / name)]
+    return sorted(name.split(".")[0] + name[name.rindex("-") :] * ("." in name) for name in names)
+
+
+def paused(bed: MoveBed, topic: str) -> int:
+    """Return how many pauses of the cleaner hold a partition."""
+    return bed.cleaner._paused[TopicPartition(topic, 0)]
