@@ -271,8 +271,6 @@ def test_check_79_offsets_are_reset_only_without_members(
 
 
 def test_check_80_deletion_of_groups(client: RawClient, connect: Connect, group: str) -> None:
-    if not client.offers("delete_groups", 1):
-        pytest.skip("DeleteGroups not offered")
     member = Member(connect(), group)
     member.become_stable()
     for version in client.offered("delete_groups"):

@@ -100,8 +100,6 @@ def test_grp_02_commit_for_unknown_partitions(client: RawClient, fresh, version:
 
 
 def test_grp_02_highest_version_commits_by_topic_id(client: RawClient, fresh) -> None:
-    if not client.offers("offset_commit", 10):
-        pytest.skip("version not offered")
     topic, group = fresh(), fresh("group")
     topic_id = client.create_topic(topic, 3)
     find_coordinator(client, group)
@@ -182,8 +180,6 @@ def test_grp_04_deletion_lasts_and_unknown_groups_are_dead(
     leaver = Member(connect(), emptied)
     leaver.become_stable()
     assert leaver.leave() == 0
-    if not client.offers("delete_groups", 1):
-        pytest.skip("DeleteGroups not offered")
     codes = _delete(client, only_offsets, live, emptied, nope)
     assert codes == {only_offsets: 0, live: 68, emptied: 0, nope: 69}
     _check_dead(client, only_offsets, emptied, nope)

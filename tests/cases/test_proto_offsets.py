@@ -11,7 +11,8 @@ from tests.cases.conftest import address
 from tests.harness import batches
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerProcess
-from tests.harness.raw import RawClient, eventually, produce_values
+from tests.harness.raw import RawClient
+from tests.harness.transacting import RawProducer, wait_until_decided
 
 NONE = (-1, -1)
 TIMES = {0: 2000, 1: 4000, 2: 6000, 3: 8000, 4: 1000, 5: 9500, 6: 10000, 7: 30000, 8: 20000}
@@ -96,51 +97,39 @@ def test_proto_17_special_timestamps_exist_from_their_version(client: RawClient,
         assert client.list_offset(topic, timestamp, version=version).error_code == wanted, version
 
 
-def test_proto_17_open_transaction_bounds_read_committed(client: RawClient, fresh) -> None:
-    if not client.offers("add_partitions_to_txn", 3):
-        pytest.skip("no transactions offered")
-    topic, transactional_id = fresh(), fresh("txn")
+@pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
+def test_proto_17_open_transaction_bounds_read_committed(client: RawClient, fresh, is_commit: bool) -> None:
+    topic = fresh()
     client.create_topic(topic)
     _append_at(client, topic, 1000, 2000, 3000, 4000, 5000)
-    producer = eventually(lambda: _init(client, transactional_id), what="transactional producer")
-    row = {"name": topic, "partitions": [0]}
-    added = eventually(lambda: _added(client, transactional_id, producer, row), what="partition added")
-    assert added
+    producer = RawProducer(client, fresh("txn")).init()
+    assert producer.add(topic, 0) == [0]
     batch = batches.build(
         [Record(b"t", timestamp=timestamp) for timestamp in (6000, 7000, 8000)],
         attributes=batches.TRANSACTIONAL,
         producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
+        producer_epoch=producer.epoch,
         base_sequence=0,
     )
-    values = produce_values(topic, {0: batch}, transactional_id=transactional_id)
-    answer = client.request("produce", 9, **values)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-    assert client.list_offset(topic, -1, isolation=0).offset == 8
-    assert client.list_offset(topic, -1, isolation=1).offset == 5
-    found, hidden = (client.list_offset(topic, 5500, isolation=isolation) for isolation in (0, 1))
-    assert (found.offset, found.timestamp) == (5, 6000)
-    assert (hidden.error_code, hidden.offset, hidden.timestamp) == (0, -1, -1)
+    assert producer.produce(topic, batch).error_code == 0
 
+    def latest(isolation: int) -> list[int]:
+        found = (
+            client.list_offset(topic, -1, version=version, isolation=isolation)
+            for version in client.offered("list_offsets", *range(2, 12))
+        )
+        return sorted({row.offset for row in found})
 
-def _init(client: RawClient, transactional_id: str):
-    if client.request("find_coordinator", 1, key=transactional_id, key_type=1).error_code:
-        return None
-    answer = client.request("init_producer_id", 3, transactional_id=transactional_id, transaction_timeout_ms=60000)
-    return answer if answer.error_code == 0 else None
+    def at_5500(isolation: int) -> tuple[int, int, int]:
+        found = client.list_offset(topic, 5500, isolation=isolation)
+        return found.error_code, found.offset, found.timestamp
 
-
-def _added(client: RawClient, transactional_id: str, producer, row: dict) -> bool:
-    answer = client.request(
-        "add_partitions_to_txn",
-        3,
-        v3_and_below_transactional_id=transactional_id,
-        v3_and_below_producer_id=producer.producer_id,
-        v3_and_below_producer_epoch=producer.producer_epoch,
-        v3_and_below_topics=[row],
-    )
-    [topic] = answer.results_by_topic_v3_and_below
-    return topic.results_by_partition[0].partition_error_code == 0
+    assert (latest(0), latest(1)) == ([8], [5])
+    assert (at_5500(0), at_5500(1)) == ((0, 5, 6000), (0, -1, -1))
+    assert producer.finish(commit=is_commit) == 0
+    assert wait_until_decided(client, topic) == 9
+    assert (latest(0), latest(1)) == ([9], [9])
+    assert at_5500(0) == at_5500(1) == (0, 5, 6000)
 
 
 def _end_of_epoch(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -27,7 +28,13 @@ class Idempotent:
 
     def send(self, sequence: int, *, count: int | None = None) -> Struct:
         values = [f"{self.producer_id}-{sequence}-{index}" for index in range(count or self.count)]
-        batch = batches.simple(*values, producer_id=self.producer_id, producer_epoch=self.epoch, base_sequence=sequence)
+        batch = batches.simple(
+            *values,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            timestamp=int(time.time() * 1000),  # an older one is of a producer that has expired
+        )
         return self.client.produce(self.topic, batch)
 
     def accepted(self, *sequences: int, **options: int) -> list[int]:
