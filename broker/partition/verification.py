@@ -83,37 +83,47 @@ class TransactionVerifier:
         Does not suspend while nobody need be asked.
         """
         adds = writer.flow is Flow.ADDS
-        if not adds and not self._config().partition_verification_enable:
-            return dict.fromkeys(wanted, NOT_ASKED)
-        verified: dict[TopicPartition, Verified] = {}
-        for tp, sequence in wanted.items():
-            begun = Begun(writer.producer_id, writer.producer_epoch, sequence, adds)
-            try:
-                partition = self._partitions.get(*tp)
-                partition.ensure_leader()
-                verified[tp] = partition.log.transactions.begin_verification(begun)
-            except PartitionError:
-                verified[tp] = None
-        asked = [tp for tp, verification in verified.items() if verification is not None]
-        if asked:
-            for tp, code in (await self._ask(writer, asked)).items():
-                if code is not ErrorCode.NONE:
-                    verified[tp] = _told(code, writer.flow)
-        return verified
-
-    async def _ask(self, writer: Writer, asked: list[TopicPartition]) -> Mapping[TopicPartition, ErrorCode]:
-        """Ask, and where partitions are added again for a moment: the transaction before may just be ending."""
         config = self._config()
-        adds = writer.flow is Flow.ADDS
+        if not adds and not config.partition_verification_enable:
+            return dict.fromkeys(wanted, NOT_ASKED)
         retries = config.retry_backoff_max_ms // config.retry_backoff_ms if adds else 0
         while True:
+            verified = self._begin(writer, wanted)
+            asked = [tp for tp, verification in verified.items() if verification is not None]
+            if not asked:
+                return verified
             codes = await self._verify(
                 writer.transactional_id, writer.producer_id, writer.producer_epoch, asked, add=adds
             )
-            if not retries or ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values():
-                return codes
-            retries -= 1
-            await self._sleep(config.retry_backoff_ms / 1000)
+            if retries and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
+                # The transaction before is just ending; its marker makes void what was begun here before it.
+                retries -= 1
+                await self._sleep(config.retry_backoff_ms / 1000)
+                continue
+            accepted = {tp: wanted[tp] for tp in asked if codes[tp] is ErrorCode.NONE}
+            if adds and self._is_overtaken(writer, accepted, verified):
+                continue
+            return verified | {tp: _told(code, writer.flow) for tp, code in codes.items() if tp not in accepted}
+
+    def _begin(self, writer: Writer, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Verified]:
+        """Begin the verification of each partition, or take up the one in force."""
+        begun: dict[TopicPartition, Verified] = {}
+        for tp, sequence in wanted.items():
+            wish = Begun(writer.producer_id, writer.producer_epoch, sequence, writer.flow is Flow.ADDS)
+            try:
+                partition = self._partitions.get(*tp)
+                partition.ensure_leader()
+                begun[tp] = partition.log.transactions.begin_verification(wish)
+            except PartitionError:
+                begun[tp] = None
+        return begun
+
+    def _is_overtaken(
+        self, writer: Writer, accepted: Mapping[TopicPartition, int], verified: Mapping[TopicPartition, Verified]
+    ) -> bool:
+        """Tell whether a marker, that of the transaction before, came between the question and its answer."""
+        now = self._begin(writer, accepted)
+        return any(one is not None and one is not verified[tp] for tp, one in now.items())
 
 
 def _told(code: ErrorCode, flow: Flow) -> ErrorCode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from broker.partition.manager import PartitionManager
@@ -31,6 +31,8 @@ class ScriptedCoordinator:
         self.by_partition: dict[TopicPartition, ErrorCode] = {}
         self.asked: list[Asked] = []
         self.stall: asyncio.Event | None = None
+        self.meanwhile: list[Callable[[], object]] = []
+        """What happens while it is asked, one each time."""
 
     async def verify(
         self,
@@ -44,6 +46,8 @@ class ScriptedCoordinator:
         self.asked.append(Asked(transactional_id, producer_id, producer_epoch, tuple(partitions), add))
         if self.stall is not None:
             await self.stall.wait()
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
         code = ErrorCode.NONE if not self.codes else self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
         return {tp: self.by_partition.get(tp, code) for tp in partitions}
 
@@ -55,7 +59,9 @@ class ScriptedVerifier(TransactionVerifier):
         self.coordinator = ScriptedCoordinator()
         self.settings = config or VerificationConfig()
         self.pauses_s: list[float] = []
+        self.on_pause: Callable[[], object] = lambda: None
         super().__init__(partitions, self.coordinator.verify, lambda: self.settings, self._pause)
 
     async def _pause(self, duration_s: float) -> None:
         self.pauses_s.append(duration_s)
+        self.on_pause()

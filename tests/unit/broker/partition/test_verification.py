@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.partition.partition import Marker
 from broker.partition.verification import Flow, Writer
 from config.views import VerificationConfig
 from protocol.errors import ErrorCode
@@ -21,6 +22,12 @@ def writer(flow: Flow = Flow.ADDED_BEFORE, epoch: int = 0) -> Writer:
     return Writer("id", 7, epoch, flow)
 
 
+def transactional(epoch: int) -> bytearray:
+    return build_batch(
+        [(None, b"v")], timestamp=NOW_MS, producer_id=7, producer_epoch=epoch, base_sequence=0, is_transactional=True
+    )
+
+
 @pytest.mark.parametrize("flow", ALL_FLOWS)
 async def test_one_question_for_all_partitions_says_whether_to_add_them(hosted: Hosted, flow: Flow) -> None:
     hosted.create("t", partitions=2)
@@ -35,11 +42,8 @@ async def test_a_partition_with_the_open_transaction_is_not_asked_for(hosted: Ho
     verifier = ScriptedVerifier(hosted.manager)
     verified = (await verifier.verify(writer(), {T0: 0}))[T0]
     assert isinstance(verified, Verification)
-    batch = build_batch(
-        [(None, b"v")], timestamp=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
-    )
     with partition.log.transactions.in_hand(verified):
-        partition.append(batch)
+        partition.append(transactional(epoch=0))
     assert await verifier.verify(writer(), {T0: 1}) == {T0: None}
     assert (await verifier.verify(writer(), {T0: 1, T1: 0}))[T0] is None
     assert [one.partitions for one in verifier.coordinator.asked] == [(T0,), (T1,)]
@@ -93,6 +97,30 @@ async def test_adding_is_tried_again_for_a_moment_while_the_transaction_before_e
     verifier.coordinator.codes = [ErrorCode.CONCURRENT_TRANSACTIONS]
     assert (await verifier.verify(writer(Flow.ADDS), {T0: 0}))[T0] is ErrorCode.CONCURRENT_TRANSACTIONS
     assert len(verifier.pauses_s) == 2 + 3
+
+
+@pytest.mark.parametrize("comes", ["while it waits", "while it asks"])
+async def test_the_marker_of_the_transaction_before_makes_no_answer_void(hosted: Hosted, comes: str) -> None:
+    partition = hosted.create("t")
+    verifier = ScriptedVerifier(hosted.manager)
+    first = (await verifier.verify(writer(Flow.ADDS), {T0: 0}))[T0]
+    assert isinstance(first, Verification)
+    with partition.log.transactions.in_hand(first):
+        partition.append(transactional(epoch=0))
+
+    def end_the_one_before() -> None:
+        partition.append_marker(Marker(7, 1, True, 1, 2))
+
+    assert not partition.log.transactions.is_open(7, 1)
+    if comes == "while it waits":
+        verifier.coordinator.codes = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE]
+        verifier.on_pause = end_the_one_before
+    else:
+        verifier.coordinator.meanwhile = [end_the_one_before]
+    verified = (await verifier.verify(writer(Flow.ADDS, epoch=1), {T0: 0}))[T0]
+    assert isinstance(verified, Verification)
+    with partition.log.transactions.in_hand(verified):
+        assert partition.append(transactional(epoch=1)).base_offset == 2
 
 
 async def test_who_has_added_the_partition_before_asks_once(hosted: Hosted) -> None:
