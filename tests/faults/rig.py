@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.harness import batches
@@ -110,6 +110,13 @@ class Rig:
         self.writers = {index: Writer(self.client, index) for index in range(PARTITIONS)}
         assert len(self.on(self.bad)) == len(self.on(self.good)) == PARTITIONS // 2
 
+    def start_filled(self, properties: Mapping[str, str] = {}, *, count: int = 5, **configs: str) -> list[Writer]:
+        """Start, and let every writer send some records; return the writers of the disk."""
+        self.start(properties, **configs)
+        for writer in self.writers.values():
+            writer.send_many(self.client, count)
+        return self.on(self.bad)
+
     def connect(self) -> None:
         self.client = RawClient((self.broker.host, self.broker.port))
 
@@ -148,6 +155,11 @@ class Rig:
         (line,) = [line for line in self.broker.log_text().splitlines() if "log directory offline" in line]
         assert f"dir={self.bad} " in line and reason in line
 
+    def assert_a_write_takes_the_disk(self, lost: Sequence[Writer], reason: str) -> None:
+        """A record that is sent there meets the fault, and the directory goes."""
+        assert lost[0].send_until_refused(self.client) == KAFKA_STORAGE_ERROR
+        self.assert_bad_is_offline(lost, reason)
+
     def described(self) -> list[Struct]:
         """Ask for all log directories."""
         return self.client.request("describe_log_dirs", 4, topics=None).results
@@ -170,6 +182,12 @@ class Rig:
         assert self.broker.stop() == 0
         assert (self.good / MARKER).exists()
         assert not (self.bad / MARKER).exists()
+
+    def come_back(self, mend: Callable[[], None]) -> None:
+        """Stop, mend the disk, start again: every partition leads, and its promises are kept."""
+        self.stop()
+        mend()
+        self.restart()
 
     def check_log(self) -> None:
         """Whatever was logged as an error is about the disk."""

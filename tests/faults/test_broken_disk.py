@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.faults.rig import KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER, Rig
+from tests.faults.rig import NOT_LEADER_OR_FOLLOWER, Rig
 from tests.harness.disk import newest
 from tests.harness.mounts import MIB
 from tests.harness.raw import ConnectionClosed
@@ -17,21 +17,14 @@ FLUSHED = {"log.flush.interval.messages": "1"}  # an acknowledgement outlives th
 
 
 def test_a_file_system_that_becomes_read_only_under_load(rig: Rig) -> None:
-    rig.start()
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 10)
+    lost = rig.start_filled(count=10)
     rig.disk.make_read_only()
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, READ_ONLY)
+    rig.assert_a_write_takes_the_disk(lost, READ_ONLY)
     rig.stop()
 
 
 def test_a_file_system_that_becomes_read_only_while_idle_is_read_until_it_is_written(rig: Rig) -> None:
-    rig.start()
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 2)
+    lost = rig.start_filled(count=2)
     rig.disk.make_read_only()
     for writer in lost:
         writer.check(rig.client)
@@ -40,37 +33,22 @@ def test_a_file_system_that_becomes_read_only_while_idle_is_read_until_it_is_wri
 
 @pytest.mark.parametrize("preallocate", ["false", "true"])
 def test_a_failed_sync_is_told_to_the_producer_and_never_repeated(rig: Rig, preallocate: str) -> None:
-    rig.start(FLUSHED, preallocate=preallocate)
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled(FLUSHED, preallocate=preallocate)
     rig.disk.break_writes()
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, IO_ERROR)
-    rig.stop()
-    rig.disk.repair()
-    rig.restart()
+    rig.assert_a_write_takes_the_disk(lost, IO_ERROR)
+    rig.come_back(rig.disk.repair)
 
 
 @pytest.mark.parametrize("preallocate", ["false", "true"])
 def test_what_was_flushed_outlives_the_machine(rig: Rig, preallocate: str) -> None:
-    rig.start(FLUSHED, preallocate=preallocate, segment_bytes=str(MIB))
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 30)
+    lost = rig.start_filled(FLUSHED, count=30, preallocate=preallocate, segment_bytes=str(MIB))
     rig.disk.power_off()
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, IO_ERROR)
-    rig.stop()
-    rig.disk.repair()
-    rig.restart()
+    rig.assert_a_write_takes_the_disk(lost, IO_ERROR)
+    rig.come_back(rig.disk.repair)
 
 
 def test_a_cold_read_that_fails_takes_the_directory(rig: Rig) -> None:
-    rig.start(FLUSHED)
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled(FLUSHED)
     cold = lost[0]
     rig.disk.drop_cached(newest(rig.bad / f"t-{cold.partition}", ".log"))
     rig.disk.die()
@@ -78,32 +56,22 @@ def test_a_cold_read_that_fails_takes_the_directory(rig: Rig) -> None:
         rig.client.fetch("t", 0, cold.partition)
     rig.connect()
     rig.assert_bad_is_offline(lost, IO_ERROR)
-    rig.stop()
-    rig.disk.repair()
-    rig.restart()
+    rig.come_back(rig.disk.repair)
 
 
 def test_recovery_that_cannot_read_leaves_its_directory_offline(rig: Rig) -> None:
-    rig.start(FLUSHED)
-    lost = rig.on(rig.bad)
-    for writer in lost + rig.on(rig.good):
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled(FLUSHED)
     rig.broker.kill()
     rig.disk.drop_cached(newest(rig.bad / f"t-{lost[1].partition}", ".log"))
     rig.disk.die()
     rig.broker.start()
     rig.connect()
     rig.assert_bad_is_offline(lost, IO_ERROR, NOT_LEADER_OR_FOLLOWER)
-    rig.stop()
-    rig.disk.repair()
-    rig.restart()
+    rig.come_back(rig.disk.repair)
 
 
 def test_a_directory_that_can_only_be_read_at_the_start_is_offline(rig: Rig) -> None:
-    rig.start()
-    lost = rig.on(rig.bad)
-    for writer in lost + rig.on(rig.good):
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled()
     assert (rig.client.close(), rig.broker.stop()) == (None, 0)
     rig.disk.make_read_only()
     rig.broker.start()
@@ -119,10 +87,7 @@ def test_a_directory_that_can_only_be_read_at_the_start_is_offline(rig: Rig) -> 
 def test_a_file_system_that_is_taken_away_while_the_broker_runs(rig: Rig, is_idle: bool) -> None:
     """Its path leads to an empty directory then, on another disk, in which nothing may be begun."""
     rig.use_mount_point()
-    rig.start()
-    lost = rig.on(rig.bad)
-    for writer in lost + rig.on(rig.good):
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled()
     rig.disk.detach()
     if not is_idle:
         rig.client.create_topic("new", 8)
@@ -135,12 +100,8 @@ def test_a_file_system_that_is_taken_away_while_the_broker_runs(rig: Rig, is_idl
 
 
 def test_a_directory_that_is_removed_while_the_broker_runs(rig: Rig) -> None:
-    rig.start({"log.segment.bytes": str(MIB)})
-    lost = rig.on(rig.bad)
-    for writer in lost + rig.on(rig.good):
-        writer.send_many(rig.client, 5)
+    lost = rig.start_filled({"log.segment.bytes": str(MIB)})
     shutil.rmtree(rig.bad)
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, "")
+    rig.assert_a_write_takes_the_disk(lost, "")
     rig.stop()
     assert not rig.bad.exists()

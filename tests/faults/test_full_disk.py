@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.rig import HIGH_WATERMARKS, KAFKA_STORAGE_ERROR, TOPIC, Rig
+from tests.faults.rig import HIGH_WATERMARKS, TOPIC, Rig
 from tests.harness import batches
 from tests.harness.mounts import MIB
 from tests.harness.raw import eventually
@@ -14,31 +14,19 @@ NO_SPACE = "No space left on device"
 
 @pytest.mark.parametrize("preallocate", ["false", "true"])
 def test_producers_of_a_full_disk_are_refused_and_lose_nothing(rig: Rig, preallocate: str) -> None:
-    rig.start(preallocate=preallocate, segment_bytes=str(MIB))
-    lost, kept = rig.on(rig.bad), rig.on(rig.good)
-    for writer in lost + kept:
-        writer.send_many(rig.client, 20)
+    lost = rig.start_filled(count=20, preallocate=preallocate, segment_bytes=str(MIB))
     rig.disk.fill(leave_bytes=MIB // 2)
-    for writer in kept:
+    for writer in rig.on(rig.good):
         writer.send_many(rig.client, 5)
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, NO_SPACE)
-    rig.stop()
-    rig.disk.free()
-    rig.restart()
+    rig.assert_a_write_takes_the_disk(lost, NO_SPACE)
+    rig.come_back(rig.disk.free)
 
 
 def test_a_roll_that_finds_no_space_loses_nothing(rig: Rig) -> None:
-    rig.start(segment_bytes=str(MIB))
-    lost = rig.on(rig.bad)
-    for writer in lost:
-        writer.send_many(rig.client, 10)
+    lost = rig.start_filled(count=10, segment_bytes=str(MIB))
     rig.disk.use_up_names()
-    assert lost[0].send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, NO_SPACE)
-    rig.stop()
-    rig.disk.free()
-    rig.restart()
+    rig.assert_a_write_takes_the_disk(lost, NO_SPACE)
+    rig.come_back(rig.disk.free)
 
 
 def test_a_checkpoint_that_finds_no_space_takes_its_directory_only(rig: Rig) -> None:
@@ -49,9 +37,7 @@ def test_a_checkpoint_that_finds_no_space_takes_its_directory_only(rig: Rig) -> 
     rig.disk.fill()
     lost[0].send_many(rig.client, 1, size=10)  # its block is there already, that of the checkpoint is not
     rig.assert_bad_is_offline(lost, NO_SPACE)
-    rig.stop()
-    rig.disk.free()
-    rig.restart()
+    rig.come_back(rig.disk.free)
 
 
 def test_a_topic_is_created_elsewhere_when_a_directory_takes_no_file(rig: Rig) -> None:
@@ -63,9 +49,7 @@ def test_a_topic_is_created_elsewhere_when_a_directory_takes_no_file(rig: Rig) -
     rig.assert_bad_is_offline(lost, NO_SPACE)
     for index in range(4):
         assert rig.client.append("new", batches.simple("v"), index) == 0
-    rig.stop()
-    rig.disk.free()
-    rig.restart()
+    rig.come_back(rig.disk.free)
     assert [rig.client.end_offset("new", index) for index in range(4)] == [1] * 4
 
 

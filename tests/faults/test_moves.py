@@ -13,11 +13,6 @@ FLUSHED = {"log.flush.interval.messages": "1"}  # an acknowledgement outlives th
 SLOW = 600_000  # bytes a second
 
 
-def fill(rig: Rig) -> None:
-    for writer in rig.writers.values():
-        writer.send_many(rig.client, 20)
-
-
 def begin_move(rig: Rig, writer: Writer, path: object) -> None:
     """Begin a move that takes a while, and wait until something of it was copied."""
     log_dirs.throttle(rig.client, SLOW)
@@ -44,9 +39,8 @@ def finish(rig: Rig, writer: Writer, path: object) -> None:
     ],
 )
 def test_a_destination_that_fails_costs_the_move_and_not_the_partition(rig: Rig, fault: str, reason: str) -> None:
-    rig.start(FLUSHED, segment_bytes=str(MIB))
-    fill(rig)
-    lost, moving = rig.on(rig.bad), rig.on(rig.good)[0]
+    lost = rig.start_filled(FLUSHED, count=20, segment_bytes=str(MIB))
+    moving = rig.on(rig.good)[0]
     begin_move(rig, moving, rig.bad)
     getattr(rig.disk, fault)()
     log_dirs.throttle(rig.client, None)
@@ -60,14 +54,11 @@ def test_a_destination_that_fails_costs_the_move_and_not_the_partition(rig: Rig,
 
 
 def test_a_source_that_fails_takes_the_partition_until_it_is_back(rig: Rig) -> None:
-    rig.start(FLUSHED, segment_bytes=str(MIB))
-    fill(rig)
-    lost = rig.on(rig.bad)
+    lost = rig.start_filled(FLUSHED, count=20, segment_bytes=str(MIB))
     moving = lost[0]
     begin_move(rig, moving, rig.good)
     rig.disk.power_off()
-    assert moving.send_until_refused(rig.client) == KAFKA_STORAGE_ERROR
-    rig.assert_bad_is_offline(lost, "Input/output error")
+    rig.assert_a_write_takes_the_disk(lost, "Input/output error")
     rig.stop()
     rig.disk.repair()
     finish(rig, moving, rig.good)
@@ -75,10 +66,9 @@ def test_a_source_that_fails_takes_the_partition_until_it_is_back(rig: Rig) -> N
 
 def test_a_move_off_a_disk_that_is_nearly_full_frees_it(rig: Rig) -> None:
     """What moves are for: the disk fills up, and its partitions go elsewhere before it is too late."""
-    rig.start({"log.segment.delete.delay.ms": "100"}, segment_bytes=str(MIB))
-    fill(rig)
+    leaving = rig.start_filled({"log.segment.delete.delay.ms": "100"}, count=20, segment_bytes=str(MIB))
     rig.disk.fill(leave_bytes=MIB // 2)
-    for writer in rig.on(rig.bad):
+    for writer in leaving:
         assert log_dirs.move(rig.client, str(rig.good), TOPIC, writer.partition) == 0
         log_dirs.wait_until_only_in(rig.client, rig.good, TOPIC, writer.partition)
         writer.send_many(rig.client, 20)

@@ -8,7 +8,7 @@ import pytest
 from config.views import LogConfig
 from storage.errors import CorruptRecord, LogClosed, StorageFailure
 from storage.log import copying
-from storage.log.copying import LogCopy
+from storage.log.copying import CopyStep, LogCopy
 from storage.log.partition_log import PartitionLog
 from storage.types import AppendOrigin
 from tests.harness.batches import old_message
@@ -44,11 +44,28 @@ def pair(fs, clock, rng, tmp_path):
     return opener
 
 
-def step(copy: LogCopy, max_bytes: int = CHUNK, **options) -> int:
-    planned = copy.plan(max_bytes, **options)
+@pytest.fixture
+def filled(pair):
+    """Open both, put batches of one record into the log, and begin the copy."""
+
+    def opener(count: int, *, epoch: int = 0, **options):
+        log, target = pair(**options)
+        for _ in range(count):
+            append(log, epoch=epoch)
+        return log, target, log.copy_into(target)
+
+    return opener
+
+
+def carry_out(copy: LogCopy, planned: CopyStep) -> None:
     while planned.turn():
         pass
     copy.note(planned)
+
+
+def step(copy: LogCopy, max_bytes: int = CHUNK, **options) -> int:
+    planned = copy.plan(max_bytes, **options)
+    carry_out(copy, planned)
     return planned.copied_bytes
 
 
@@ -102,12 +119,9 @@ def test_a_step_takes_no_more_than_it_may_but_one_batch_at_least(pair):
     assert copy.is_caught_up
 
 
-def test_more_batches_than_one_piece_holds_are_appended_in_several_turns(pair, monkeypatch):
+def test_more_batches_than_one_piece_holds_are_appended_in_several_turns(filled, monkeypatch):
     monkeypatch.setattr(copying, "BATCHES_PER_PIECE", 4)
-    log, target = pair()
-    for _ in range(10):
-        append(log)
-    copy = log.copy_into(target)
+    log, target, copy = filled(10)
     planned = copy.plan(CHUNK)
     turns = 1
     while planned.turn():
@@ -117,16 +131,12 @@ def test_more_batches_than_one_piece_holds_are_appended_in_several_turns(pair, m
     assert_equal(log, target)
 
 
-def test_appends_that_come_while_a_step_runs_are_left_to_the_next_one(pair):
-    log, target = pair()
-    append(log)
-    copy = log.copy_into(target)
+def test_appends_that_come_while_a_step_runs_are_left_to_the_next_one(filled):
+    log, target, copy = filled(1)
     step(copy)
     planned = copy.plan(CHUNK)
     append(log)
-    while planned.turn():
-        pass
-    copy.note(planned)
+    carry_out(copy, planned)
     assert (target.log_end_offset, copy.is_caught_up, copy.lag) == (1, False, 1)
     catch_up(copy)
     assert_equal(log, target)
@@ -197,11 +207,8 @@ def test_gaps_of_a_compacted_log_stay(pair):
 # --- alignment ---
 
 
-def test_a_copy_that_was_made_before_goes_on_where_it_was(pair):
-    log, target = pair()
-    for _ in range(10):
-        append(log)
-    copy = log.copy_into(target)
+def test_a_copy_that_was_made_before_goes_on_where_it_was(filled):
+    log, target, copy = filled(10)
     step(copy, 4 * len(batch()))
     assert target.log_end_offset == 4
     again = log.copy_into(target)
@@ -276,11 +283,8 @@ def test_without_epochs_the_copy_keeps_what_lies_below_its_high_watermark(pair):
     assert content(target) == content(log)
 
 
-def test_a_log_that_was_cut_cuts_the_copy_to_the_same_offset_even_within_one_epoch(pair):
-    log, target = pair()
-    for _ in range(10):
-        append(log, epoch=1)
-    copy = log.copy_into(target)
+def test_a_log_that_was_cut_cuts_the_copy_to_the_same_offset_even_within_one_epoch(filled):
+    log, target, copy = filled(10, epoch=1)
     catch_up(copy)
     log.truncate_to(6)
     log.truncate_to(4)
@@ -293,11 +297,8 @@ def test_a_log_that_was_cut_cuts_the_copy_to_the_same_offset_even_within_one_epo
     assert_equal(log, target)
 
 
-def test_a_log_that_was_cut_while_a_step_ran_is_followed_by_the_next_one(pair):
-    log, target = pair()
-    for _ in range(10):
-        append(log)
-    copy = log.copy_into(target)
+def test_a_log_that_was_cut_while_a_step_ran_is_followed_by_the_next_one(filled):
+    log, target, copy = filled(10)
     step(copy)
     planned = copy.plan(CHUNK)
     planned.turn()
@@ -312,11 +313,8 @@ def test_a_log_that_was_cut_while_a_step_ran_is_followed_by_the_next_one(pair):
 # --- the log start ---
 
 
-def test_a_copy_below_the_log_start_begins_anew_there(pair):
-    log, target = pair(segment_bytes=300)
-    for _ in range(20):
-        append(log)
-    copy = log.copy_into(target)
+def test_a_copy_below_the_log_start_begins_anew_there(filled):
+    log, target, copy = filled(20, segment_bytes=300)
     step(copy)
     step(copy, 300)
     assert target.log_end_offset < 11
@@ -348,11 +346,8 @@ def test_a_log_start_within_a_batch_that_is_larger_than_a_step_is_passed(pair):
     assert_equal(log, target)
 
 
-def test_segments_below_the_log_start_leave_the_copy_with_the_next_step(pair):
-    log, target = pair(segment_bytes=300)
-    for _ in range(30):
-        append(log)
-    copy = log.copy_into(target)
+def test_segments_below_the_log_start_leave_the_copy_with_the_next_step(filled):
+    log, target, copy = filled(30, segment_bytes=300)
     catch_up(copy)
     log.increment_log_start_offset(17)
     step(copy)
@@ -403,11 +398,8 @@ def test_an_empty_log_has_an_empty_copy_with_its_start(pair):
 # --- settings, kinds of logs ---
 
 
-def test_settings_are_followed_from_the_next_step_on(pair):
-    log, target = pair()
-    for _ in range(10):
-        append(log)
-    copy = log.copy_into(target)
+def test_settings_are_followed_from_the_next_step_on(filled):
+    log, target, copy = filled(10)
     log.config = replace(log.config, segment_bytes=3 * len(batch()))
     for _ in range(4):
         step(copy, 3 * len(batch()))
@@ -497,11 +489,8 @@ def test_a_damaged_batch_is_not_copied_and_the_copy_stays_as_it_was(pair):
     assert target.log_end_offset == 0
 
 
-def test_a_file_that_has_lost_its_end_is_damaged_unless_the_log_was_cut(pair):
-    log, target = pair()
-    for _ in range(4):
-        append(log)
-    copy = log.copy_into(target)
+def test_a_file_that_has_lost_its_end_is_damaged_unless_the_log_was_cut(filled):
+    log, target, copy = filled(4)
     planned = copy.plan(CHUNK)
     log.truncate_to(2)
     planned.turn()
@@ -519,10 +508,8 @@ def test_a_file_that_has_lost_its_end_is_damaged_unless_the_log_was_cut(pair):
     assert target.log_end_offset == 3
 
 
-def test_a_log_that_is_closed_is_not_copied(pair):
-    log, target = pair()
-    append(log)
-    copy = log.copy_into(target)
+def test_a_log_that_is_closed_is_not_copied(filled):
+    log, _target, copy = filled(1)
     log.close()
     with pytest.raises(LogClosed):
         copy.plan(CHUNK)
@@ -534,17 +521,12 @@ def test_a_step_that_is_planned_goes_on_with_its_pins_when_the_log_is_let_go(pai
     copy = log.copy_into(target)
     planned = copy.plan(CHUNK)
     log.fail()
-    while planned.turn():
-        pass
-    copy.note(planned)
+    carry_out(copy, planned)
     assert target.log_end_offset == 3
 
 
-def test_a_flushed_step_leaves_nothing_to_be_flushed(pair):
-    log, target = pair(segment_bytes=300)
-    for _ in range(10):
-        append(log)
-    copy = log.copy_into(target)
+def test_a_flushed_step_leaves_nothing_to_be_flushed(filled):
+    _log, target, copy = filled(10, segment_bytes=300)
     catch_up(copy)
     assert target.durability.has_unflushed_data
     step(copy, is_flushed=True)
@@ -552,12 +534,9 @@ def test_a_flushed_step_leaves_nothing_to_be_flushed(pair):
     assert target.recovery_point == 10
 
 
-def test_a_copy_is_flushed_whenever_enough_was_appended(pair, monkeypatch):
+def test_a_copy_is_flushed_whenever_enough_was_appended(filled, monkeypatch):
     monkeypatch.setattr(copying, "FLUSH_EVERY_BYTES", 3 * len(batch()))
-    log, target = pair()
-    for _ in range(8):
-        append(log)
-    copy = log.copy_into(target)
+    _log, target, copy = filled(8)
     points = []
     while not copy.is_caught_up:
         step(copy, len(batch()))
@@ -565,10 +544,8 @@ def test_a_copy_is_flushed_whenever_enough_was_appended(pair, monkeypatch):
     assert points == [0, 0, 3, 3, 3, 6, 6, 6]
 
 
-def test_a_disk_that_cannot_be_read_is_named(pair):
-    log, target = pair()
-    append(log)
-    copy = log.copy_into(target)
+def test_a_disk_that_cannot_be_read_is_named(filled):
+    log, _target, copy = filled(1)
     planned = copy.plan(CHUNK)
 
     def refuse(*_):
