@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import compaction, fetch, footprint, move, produce, recovery, restart, writeback
+from tests.bench import compaction, fetch, footprint, groups, move, produce, recovery, restart, writeback
 from tests.bench.load import HEADING, cores, scratch
 
 PARTS = {
@@ -22,6 +22,9 @@ PARTS = {
     "compaction": compaction.run,
     "writeback": writeback.run,
     "move": move.run,
+    "heartbeats": groups.heartbeats,
+    "rebalances": groups.rebalances,
+    "commits": groups.commits,
 }
 
 
