@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from broker.metadata.image import ClusterImage, Delta
 from broker.runtime.failures import unexplained
@@ -27,6 +28,7 @@ def java_string_hash(text: str) -> int:
     return result - (1 << 32) if result >= 1 << 31 else result
 
 
+@lru_cache(maxsize=16_384)
 def partition_for(key: str, partition_count: int) -> int:
     """Give the partition of an internal topic that keeps the state of a group (or transactional id).
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from protocol.errors import ErrorCode
 
@@ -22,10 +22,14 @@ WrittenCallback = Callable[[ErrorCode], None]
 
 
 class CoordinatorRecord(NamedTuple):
-    """One stored record: the framed key, and the framed value or None for a tombstone."""
+    """One stored record: the framed key, and the framed value or None for a tombstone.
+
+    `parsed` is what replay would read from them, where the writer has it at hand.
+    """
 
     key: bytes
     value: bytes | None
+    parsed: Any = None
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Write v2 batches: those the broker makes itself, and those it re-encodes."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from struct import Struct
 
 from protocol.records.batch import (
@@ -88,6 +89,44 @@ def build_batch(
         record_count=len(records),
     )
     return assemble(header, compress(codec, section, level) if codec else section)
+
+
+def build_pairs(
+    pairs: Sequence[tuple[bytes, bytes | None, object]],
+    *,
+    timestamp: int,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+) -> bytearray:
+    """Build what `build_batch` would of records with one timestamp and no headers, several times as fast.
+
+    A pair is a key and a value or None; what follows them in it is left out.
+    """
+    assert pairs, "a batch holds at least one record"
+    parts = [_ROOM_FOR_HEADER]
+    for delta, (key, value, _) in enumerate(pairs):
+        number, key_size = _zigzag(delta), _zigzag(len(key))
+        # Attributes and timestamp delta before the number, the count of headers at the end: three zeros.
+        size = 3 + len(number) + len(key_size) + len(key)
+        if value is None:
+            parts += (_zigzag(size + 1), b"\0\0", number, key_size, key, _NULL, b"\0")
+        else:
+            value_size = _zigzag(len(value))
+            size += len(value_size) + len(value)
+            parts += (_zigzag(size), b"\0\0", number, key_size, key, value_size, value, b"\0")
+    batch = bytearray().join(parts)
+    attributes = TRANSACTIONAL_BIT if is_transactional else 0
+    head = (attributes, len(pairs) - 1, timestamp, timestamp, producer_id, producer_epoch, base_sequence, len(pairs))
+    HEADER.pack_into(batch, 0, 0, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC_V2, 0, *head)
+    _UINT32.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CRC_START:]))
+    return batch
+
+
+_zigzag = lru_cache(maxsize=4096)(encode_varint)
+_ROOM_FOR_HEADER = bytes(HEADER_SIZE)
 
 
 def assemble(header: BatchHeader, payload: bytes | bytearray | memoryview) -> bytearray:

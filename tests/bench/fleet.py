@@ -127,7 +127,9 @@ class Fleet:
                 open_count += refill(index)
         return latencies
 
-    def beat(self, frames: Sequence[bytes], interval_s: float, for_s: float, check: Callable[[bytes], None]) -> list[float]:
+    def beat(
+        self, frames: Sequence[bytes], interval_s: float, for_s: float, check: Callable[[bytes], None]
+    ) -> list[float]:
         """Send each connection's frame once an interval, evenly spread; return latencies in ms, from when due."""
         started = time.perf_counter()
         schedule = [(started + interval_s * index / len(frames), index) for index in range(len(frames))]

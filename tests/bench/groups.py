@@ -1,7 +1,6 @@
 """Groups: heartbeats of 1,000 groups of 5, rebalances of a group of 200, offset commits per second."""
 
 import itertools
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -22,6 +22,7 @@ from broker.coordinator.errors import (
     InvalidSessionTimeout,
     NotInTransaction,
     UnknownMemberId,
+    WriteFailed,
     error_code_of,
 )
 from broker.coordinator.group.commands import (
@@ -37,8 +38,10 @@ from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
 from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, changed_leaders, partition_for
+from broker.coordinator.log import CoordinatorLog
+from broker.coordinator.operations import InTransaction
 from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, InTransaction, TaskSpawner
+from broker.coordinator.runtime import CoordinatorRuntime, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
 from broker.metadata.image import GROUP_RESOURCE, NO_LEADER, ClusterImage, Delta
@@ -193,21 +196,36 @@ class GroupCoordinator:
         group_id = request.group_id
         while (group := self._runtime.read(partition).consumer_groups.get(group_id)) is not None and group.is_empty:
             await self._runtime.execute(partition, lambda shard: shard.end_empty_consumer_group(group_id))
-        answer: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
-        result = self._runtime.execute_now(
-            partition, lambda shard: shard.join(request, lambda reply: _settle(answer, reply))
+        return await self._parked(
+            partition,
+            lambda shard, reply: shard.join(request, reply),
+            lambda code: JoinResult(code, request.member_id),
         )
-        return await _settled(answer, result, lambda code: JoinResult(code, request.member_id))
 
     async def sync(self, request: SyncRequest) -> SyncResult:
         """Give a member its assignment; waits for the leader's. Raises: CoordinatorError."""
         _ensure_group_id(request.group_id)
         partition = self._partition_of_member(request.group_id)
-        answer: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
-        result = self._runtime.execute_now(
-            partition, lambda shard: shard.sync(request, lambda reply: _settle(answer, reply))
-        )
-        return await _settled(answer, result, SyncResult)
+        return await self._parked(partition, lambda shard, reply: shard.sync(request, reply), SyncResult)
+
+    async def _parked(
+        self,
+        partition: int,
+        command: Callable[[GroupShard, Callable[[R], None]], Outcome[None]],
+        failed: Callable[[ErrorCode], R],
+    ) -> R:
+        """Run a command that answers when the group gets there; when it fails, nothing else would ever answer it."""
+        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        try:
+            written = self._runtime.execute_now(
+                partition, lambda shard: command(shard, lambda reply: _settle(answer, reply))
+            )
+        except WriteFailed as failure:
+            _settle(answer, failed(error_code_of(failure)))
+            written = None
+        if written is not None:
+            written.add_done_callback(lambda done: _settle_failure(answer, done, failed))
+        return await answer
 
     async def heartbeat(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
@@ -256,7 +274,7 @@ class GroupCoordinator:
             partition = await self._partition_for_writing(request.group_id)
         else:
             partition = self.partition_of(request.group_id)
-        return await self._runtime.execute_combined(partition, lambda shard: shard.commit_offsets(request))
+        return await self._runtime.execute(partition, lambda shard: shard.commit_offsets(request), is_combinable=True)
 
     async def commit_offsets_in_transaction(self, request: CommitRequest, writer: Writer) -> list[ErrorCode]:
         """Store offsets that count once the producer's transaction commits; one code an entry.
@@ -400,15 +418,6 @@ def _settle(answer: asyncio.Future[R], result: R) -> None:
     # The connection of a parked request may be gone; the change it asked for stays.
     if not answer.done():
         answer.set_result(result)
-
-
-async def _settled(
-    answer: asyncio.Future[R], written: asyncio.Future[None] | None, failed: Callable[[ErrorCode], R]
-) -> R:
-    """Wait for a parked answer; when the command could not even be run, nothing else would ever answer it."""
-    if written is not None:
-        written.add_done_callback(lambda done: _settle_failure(answer, done, failed))
-    return await answer
 
 
 def _settle_failure(answer: asyncio.Future[R], written: asyncio.Future[None], failed: Callable[[ErrorCode], R]) -> None:

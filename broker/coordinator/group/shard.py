@@ -137,13 +137,21 @@ class GroupShard:
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
         """Apply a stored record; record types of other coordinators are passed over."""
+        if record.parsed is not None:
+            key, (committed, leader_epoch, metadata, commit_ms, expire_ms, topic_id, _) = record.parsed
+            self._replay_offset(
+                key,
+                CommittedOffset(committed, leader_epoch, metadata, commit_ms, expire_ms, topic_id, offset),
+                producer_id,
+            )
+            return
         kind = record_type(record.key)
         if kind in (LEGACY_OFFSET_TYPE, OFFSET_TYPE):
             key = parse_offset_key(record.key)
-            committed = None if record.value is None else parse_offset_value(record.value, record_offset=offset)
-            self.offsets.replay(key, committed, producer_id)
-            if committed is not None and self.find(key.group_id) is None:
-                self.groups[key.group_id] = self._rebalancer.new_group(key.group_id)
+            value = record.value
+            self._replay_offset(
+                key, None if value is None else parse_offset_value(value, record_offset=offset), producer_id
+            )
         elif kind == GROUP_TYPE:
             group_id = parse_group_key(record.key)
             self._forget(group_id)
@@ -152,6 +160,11 @@ class GroupShard:
                 self.groups[group_id] = self._stored_group(group_id, parse_group_value(record.value))
         elif kind in CONSUMER_GROUP_TYPES:
             self._consumer_replay.apply(kind, record)
+
+    def _replay_offset(self, key: OffsetKey, committed: CommittedOffset | None, producer_id: int) -> None:
+        self.offsets.replay(key, committed, producer_id)
+        if committed is not None and self.find(key.group_id) is None:
+            self.groups[key.group_id] = self._rebalancer.new_group(key.group_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a transaction's marker."""

@@ -21,9 +21,10 @@ from broker.coordinator.errors import (
     error_code_of,
 )
 from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, changed_leaders, partition_for
+from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.producer_ids import ProducerIds
 from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import CoordinatorLog, CoordinatorRuntime, TaskSpawner
+from broker.coordinator.runtime import CoordinatorRuntime, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import Timers, TimeSource
 from broker.coordinator.transaction.errors import (
@@ -230,11 +231,11 @@ class TransactionCoordinator:
     # -- markers ----------------------------------------------------------------------------------------------------
 
     def _on_decided(self, shard: TransactionShard, transactional_id: str) -> None:
+        self.completing_count += 1
         self._tasks.spawn("transaction-markers", self._carry_out(shard, transactional_id))
 
     async def _carry_out(self, shard: TransactionShard, transactional_id: str) -> None:
         """Write the markers of a decided transaction, then that it is complete."""
-        self.completing_count += 1
         try:
             decision = shard.transactions[transactional_id]
             coordinator_epoch = self._log.leader_epoch(shard.partition)

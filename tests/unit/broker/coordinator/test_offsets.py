@@ -81,7 +81,7 @@ async def test_an_empty_group_without_offsets_is_removed_but_not_while_somebody_
 
 async def test_a_topic_with_offsets_in_very_many_groups_is_forgotten_in_bounded_batches() -> None:
     rig = GroupRig(partition_count=1)
-    rig.coordinator._runtime._max_batch_bytes = 2000
+    rig.coordinator._runtime._writer._max_batch_bytes = 2000
     for n in range(100):
         await rig.commit(f"group-{n}", n)
     before = rig.log.batch_count()

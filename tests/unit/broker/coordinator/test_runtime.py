@@ -75,6 +75,68 @@ async def test_a_write_is_answered_and_applied_only_after_the_append() -> None:
     assert [record.key for record in log.records()] == [b"a"]
 
 
+async def test_a_write_into_a_log_that_takes_it_at_once_is_answered_at_once() -> None:
+    log = MemoryLog()
+    runtime = make_runtime(log)
+    runtime.load([0])
+    assert runtime.execute_now(0, lambda shard: shard.write("a")) == 0
+    assert runtime.execute_now(0, lambda shard: shard.write("b")) == 1
+    assert log.batch_count() == 2
+
+
+async def test_combined_commands_behind_a_write_share_one_batch() -> None:
+    log = MemoryLog()
+    log.stall = asyncio.Event()
+    runtime = make_runtime(log)
+    runtime.load([0])
+    keys = [f"k{n}" for n in range(100)]
+    writes = [
+        asyncio.ensure_future(runtime.execute(0, lambda shard, k=key: shard.write(k), is_combinable=True))
+        for key in keys
+    ]
+    await settle()
+    log.stall.set()
+    await asyncio.gather(*writes)
+    assert log.batch_count() == 2
+    assert [key.decode() for key, _ in runtime.read(0).seen] == keys
+
+
+async def test_a_command_that_does_not_combine_keeps_its_place_behind_those_that_gather() -> None:
+    log = MemoryLog()
+    runtime = make_runtime(log)
+    runtime.load([0])
+    runtime.execute_now(0, lambda shard: shard.write("a"), is_combinable=True)
+    gathering = runtime.execute_now(0, lambda shard: shard.write("b"), is_combinable=True)
+    behind = runtime.execute_now(0, lambda shard: shard.write("c"))
+    assert isinstance(gathering, asyncio.Future)
+    assert isinstance(behind, asyncio.Future)
+    assert await behind == 2
+    assert [record.key for record in log.records()] == [b"a", b"b", b"c"]
+    # The turn is over: the next one of its kind need not wait.
+    assert runtime.execute_now(0, lambda shard: shard.write("d"), is_combinable=True) == 3
+
+
+async def test_a_shard_that_fails_sends_everybody_away_and_serves_nobody_any_more() -> None:
+    log = MemoryLog()
+    log.stall = asyncio.Event()
+    runtime = make_runtime(log)
+    runtime.load([0])
+
+    def break_replay(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    runtime.read(0).replay = break_replay  # type: ignore[method-assign]
+    written = asyncio.ensure_future(runtime.execute(0, lambda shard: shard.write("a")))
+    queued = asyncio.ensure_future(runtime.execute(0, lambda shard: shard.write("b")))
+    await settle()
+    log.stall.set()
+    for waiting in (written, queued):
+        with pytest.raises(NotCoordinator):
+            await waiting
+    with pytest.raises(NotCoordinator):
+        runtime.read(0)
+
+
 async def test_commands_behind_a_write_wait_and_see_its_effect() -> None:
     log = MemoryLog()
     log.stall = asyncio.Event()
@@ -89,13 +151,13 @@ async def test_commands_behind_a_write_wait_and_see_its_effect() -> None:
     assert await second == 1
 
 
-async def test_combined_commands_of_one_turn_share_a_batch() -> None:
+async def test_combined_commands_of_one_turn_share_a_batch_after_the_first() -> None:
     log = MemoryLog()
     runtime = make_runtime(log)
     runtime.load([0])
     keys = [f"k{n}" for n in range(100)]
-    await asyncio.gather(*(runtime.execute_combined(0, lambda shard, k=key: shard.write(k)) for key in keys))
-    assert log.batch_count() == 1
+    await asyncio.gather(*(runtime.execute(0, lambda shard, k=key: shard.write(k), is_combinable=True) for key in keys))
+    assert log.batch_count() == 2
     assert [key.decode() for key, _ in runtime.read(0).seen] == keys
     assert runtime.read(0).offsets == list(range(100))
 
@@ -105,14 +167,14 @@ async def test_other_commands_split_the_shared_batch_and_keep_their_place() -> N
     runtime = make_runtime(log)
     runtime.load([0])
     results = await asyncio.gather(
-        runtime.execute_combined(0, lambda shard: shard.write("a")),
-        runtime.execute_combined(0, lambda shard: shard.write("b")),
+        runtime.execute(0, lambda shard: shard.write("a"), is_combinable=True),
+        runtime.execute(0, lambda shard: shard.write("b"), is_combinable=True),
         runtime.execute(0, lambda shard: Outcome(len(shard.seen))),
         runtime.execute(0, lambda shard: shard.write("c")),
-        runtime.execute_combined(0, lambda shard: shard.write("d")),
+        runtime.execute(0, lambda shard: shard.write("d"), is_combinable=True),
     )
     assert results[2] == 2
-    assert log.batch_count() == 3
+    assert log.batch_count() == 4
     assert [record.key for record in log.records()] == [b"a", b"b", b"c", b"d"]
 
 
@@ -125,14 +187,14 @@ async def test_a_refused_command_in_a_shared_batch_hurts_only_itself() -> None:
         raise NotCoordinator
 
     results = await asyncio.gather(
-        runtime.execute_combined(0, lambda shard: shard.write("a")),
-        runtime.execute_combined(0, refuse),
-        runtime.execute_combined(0, lambda shard: shard.write("b")),
+        runtime.execute(0, lambda shard: shard.write("a"), is_combinable=True),
+        runtime.execute(0, refuse, is_combinable=True),
+        runtime.execute(0, lambda shard: shard.write("b"), is_combinable=True),
         return_exceptions=True,
     )
     assert isinstance(results[1], NotCoordinator)
     assert [record.key for record in log.records()] == [b"a", b"b"]
-    assert log.batch_count() == 1
+    assert log.batch_count() == 2
 
 
 async def test_a_failed_append_changes_nothing_and_the_shard_goes_on() -> None:

@@ -89,7 +89,7 @@ def test_many_partitions_are_stored_by_topic() -> None:
 
 
 def test_a_tombstone_has_the_key_alone() -> None:
-    assert transaction_tombstone("tx") == (transaction_record("tx", EMPTY, server_version=2).key, None)
+    assert transaction_tombstone("tx") == (transaction_record("tx", EMPTY, server_version=2).key, None, None)
 
 
 def test_a_key_of_another_kind_is_told_apart() -> None:
