@@ -169,6 +169,14 @@ class BrokerProcess:
         self.signal(signal.SIGKILL)
         self.wait()
 
+    def pause(self) -> None:
+        """Stop it by SIGSTOP: connections stay open and nothing is answered."""
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it run again after a pause."""
+        self.signal(signal.SIGCONT)
+
     def restart(self) -> None:
         """Stop cleanly and start on the same directory and ports."""
         self.stop()

@@ -15,6 +15,8 @@ import signal
 import sys
 from pathlib import Path
 
+from kafka.errors import KafkaError
+
 from tests.history.clients import CLIENTS, Input, MustAbort, MustEnd, Options, TransformClient
 from tests.history.gate import Gate, say
 from tests.history.journal import Journal
@@ -99,8 +101,8 @@ def main() -> None:
         client = CLIENTS[sys.argv[1]](options)
         Transformer(client, options, gate).run()
         client.close()
-    except MustEnd as failure:
-        say("error", failure)
+    except (MustEnd, KafkaError) as failure:  # kafka-python raises its own when it is made while no broker is there
+        say("error", repr(failure))
         raise SystemExit(3) from failure
 
 

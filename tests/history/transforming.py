@@ -274,8 +274,10 @@ class Loop:
         history.logs = whole_logs(self._broker, self._partitions)
         self.figures.transactions = Counter(one.ending.value for one in history.transactions.values())
         self.figures.inputs = self._feeder.count
-        assert [str(one) for one in anomalies(history)] == []
-        assert wrong_effects(history, self._feeder.count) == {}
+        if found := anomalies(history):
+            raise AssertionError(f"{len(found)} anomalies: " + "; ".join(map(str, found[:20])))
+        if wrong := wrong_effects(history, self._feeder.count):
+            raise AssertionError(f"seen another number of times than once: {wrong}")
         assert self.figures.transactions[Ending.COMMITTED.value] > 0
 
 

@@ -21,25 +21,29 @@ from tests.history.clients.interface import (
 
 CALL_S = 20.0
 
+PATIENCE: dict[str, Any] = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 100,
+    # The default, to bootstrap anew once the only broker is down, leaves librdkafka 2.16 with a dead handle as the
+    # group's coordinator, to which it then sends offsets of transactions for minutes.
+    "metadata.recovery.strategy": "none",
+    "log_level": 0,
+}
+
+# Said by a call that may be made again though nothing marks it so.
+_TIMEOUTS = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+
 
 class ConfluentClient(TransformClient):
     """The producer is initialized before the consumer asks where the group stands."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        shared = {
-            "bootstrap.servers": options.bootstrap,
-            "reconnect.backoff.ms": 20,
-            "reconnect.backoff.max.ms": 100,
-            # The default, to bootstrap anew once the only broker is down, leaves librdkafka 2.16 with a dead handle
-            # as the group's coordinator, to which it then sends offsets of transactions for minutes.
-            "metadata.recovery.strategy": "none",
-            "log_level": 0,
-        }
+        shared = {"bootstrap.servers": options.bootstrap, **PATIENCE}
         self._producer = Producer(
             {**shared, "transactional.id": options.worker, "transaction.timeout.ms": TRANSACTION_MS, "linger.ms": 2}
         )
-        self._call(self._producer.init_transactions, CALL_S)
+        call(self._producer.init_transactions, CALL_S)
         settings: dict[str, Any] = {
             **shared,
             "group.id": options.group,
@@ -74,7 +78,7 @@ class ConfluentClient(TransformClient):
                 partition, offset, value = message.partition(), message.offset(), message.value()
                 assert partition is not None and offset is not None and value is not None
                 found.append(Input(partition, offset, value.decode()))
-            elif error.fatal():
+            elif is_fatal(error):
                 raise MustEnd(f"consumer: {error}")
             message = self._consumer.poll(0) if len(found) < limit else None
         if self._lost:
@@ -90,7 +94,7 @@ class ConfluentClient(TransformClient):
             self.rewind()
 
     def begin(self) -> None:
-        self._call(self._producer.begin_transaction)
+        call(self._producer.begin_transaction)
 
     def send(self, partition: int, value: str, acknowledged: Callable[[int], None]) -> None:
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -105,19 +109,19 @@ class ConfluentClient(TransformClient):
 
     def send_offsets(self, offsets: Mapping[int, int]) -> None:
         positions = [TopicPartition(self.options.source, partition, offset) for partition, offset in offsets.items()]
-        self._call(self._producer.send_offsets_to_transaction, positions, self._membership, CALL_S)
+        call(self._producer.send_offsets_to_transaction, positions, self._membership, CALL_S)
 
     def commit(self) -> None:
-        self._call(self._producer.commit_transaction, CALL_S)
+        call(self._producer.commit_transaction, CALL_S)
 
     def abort(self) -> None:
-        self._call(self._producer.abort_transaction, CALL_S)
+        call(self._producer.abort_transaction, CALL_S)
 
     def rewind(self) -> None:
         owned = self._consumer.assignment()
         if not owned:
             return
-        for one in self._call(self._consumer.committed, owned, CALL_S):
+        for one in call(self._consumer.committed, owned, CALL_S):
             try:
                 start = one.offset if one.offset >= 0 else OFFSET_BEGINNING
                 self._consumer.seek(TopicPartition(one.topic, one.partition, start))
@@ -130,20 +134,22 @@ class ConfluentClient(TransformClient):
     def close(self) -> None:
         self._consumer.close()
 
-    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call until it works, or say what must come instead."""
-        while True:
-            try:
-                return function(*arguments)
-            except KafkaException as failure:
-                error = failure.args[0]
-                if error.fatal():
-                    raise MustEnd(f"{function.__name__}: {error}") from failure
-                if error.txn_requires_abort():
-                    raise MustAbort(str(error)) from failure
-                if not error.retriable() and error.code() not in _TIMEOUTS:
-                    raise MustEnd(f"{function.__name__}: {error}") from failure
+
+def is_fatal(error: KafkaError) -> bool:
+    """Tell whether a consumer cannot go on; the event that says so is not marked as fatal itself."""
+    return error.fatal() or error.code() == KafkaError._FATAL
 
 
-# Said by a call that may be made again though nothing marks it so.
-_TIMEOUTS = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call until it works, or say what must come instead."""
+    while True:
+        try:
+            return function(*arguments)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.fatal():
+                raise MustEnd(f"{function.__name__}: {error}") from failure
+            if error.txn_requires_abort():
+                raise MustAbort(str(error)) from failure
+            if not error.retriable() and error.code() not in _TIMEOUTS:
+                raise MustEnd(f"{function.__name__}: {error}") from failure

@@ -100,6 +100,8 @@ class KafkaPythonClient(TransformClient):
 
     def abort(self) -> None:
         self._call(self._producer.abort_transaction)
+        # kafka-python 3.0 keeps offsets whose commit was refused and sends them again with the next transaction's.
+        self._producer._transaction_manager._pending_txn_offset_commits.clear()
 
     def rewind(self) -> None:
         for one in self._consumer.assignment():
