@@ -15,6 +15,8 @@ from tests.history.model import Partition
 
 # UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER: said for a moment after a start; nothing was stored.
 NOT_YET_LEADING = (3, 6)
+# NOT_ENOUGH_REPLICAS: how producers are told that the coordinator, which is asked for them, still loads.
+NOT_YET_VERIFIED = 19
 ANSWER_S = 4.0
 RECONNECT_S = 0.05
 _T = TypeVar("_T")
@@ -116,7 +118,7 @@ class ImplicitTransactions(Actor):
 
         def send(client: RawClient) -> int | None:
             result = client.produce(topic, batch, number, version=12, transactional_id=self.options.name)
-            if result.error_code in (*NOT_NOW, *NOT_YET_LEADING):
+            if result.error_code in (*NOT_NOW, *NOT_YET_LEADING, NOT_YET_VERIFIED):
                 return None
             assert result.error_code == 0, result
             return int(result.base_offset)
