@@ -250,7 +250,7 @@ class _Reading:
         try:
             partition = self.partitions[key] = self._api.find(wanted, self._context.api_version)
             if partition.is_deleted:
-                raise UnknownPartition(str(partition.tp))
+                raise UnknownPartition(f"Topic {partition.tp.topic} was deleted.")
             return self._read_log(key, wanted, partition)
         except Exception as failure:
             self._give_back(key)

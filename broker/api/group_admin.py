@@ -89,7 +89,8 @@ class GroupAdminApi:
                 group_state=GroupState.DEAD.value,
             )
         except CoordinatorError as refusal:
-            return DescribedGroup(error_code=error_code_of(refusal), group_id=group_id)
+            code = error_code_of(refusal)
+            return DescribedGroup(error_code=code, error_message=str(refusal) or code.text, group_id=group_id)
         return _described(group)
 
     async def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:

@@ -49,12 +49,16 @@ class GroupFindApi:
     ) -> FindCoordinatorResponse:
         """Give the coordinator of each key."""
         error = await self._error_for(request.key_type)
+        message = error.text
+        if error is ErrorCode.INVALID_REQUEST:
+            known = f"{GROUP_KEY} (a group) and {TRANSACTION_KEY} (a transactional id)"
+            message = f"Key type {request.key_type} has no coordinator here; {known} have one."
         if context.api_version >= FIRST_BATCHED_VERSION:
             coordinators = [
-                self._coordinator_of(key, request.key_type, error, context) for key in request.coordinator_keys
+                self._coordinator_of(key, request.key_type, error, message, context) for key in request.coordinator_keys
             ]
             return FindCoordinatorResponse(coordinators=coordinators)
-        one = self._coordinator_of(request.key, request.key_type, error, context)
+        one = self._coordinator_of(request.key, request.key_type, error, message, context)
         return FindCoordinatorResponse(
             error_code=one.error_code,
             error_message=one.error_message,
@@ -69,11 +73,14 @@ class GroupFindApi:
             return ErrorCode.INVALID_REQUEST
         return ErrorCode.NONE if await coordinator.ensure_topic() else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-    def _coordinator_of(self, key: str, key_type: int, error: ErrorCode, context: RequestContext) -> Coordinator:
+    def _coordinator_of(
+        self, key: str, key_type: int, error: ErrorCode, message: str, context: RequestContext
+    ) -> Coordinator:
         if error is ErrorCode.NONE and not self._coordinators[key_type].is_led(key):
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # the partition of the key is led by nobody
+            message = error.text
         if error is not ErrorCode.NONE:
-            return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=error.text)
+            return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
         listener = context.listener
         return Coordinator(
             key=key,

@@ -69,6 +69,22 @@ Validated = ValidatedBatch | Exception
 _NOTHING_TO_VERIFY: Mapping[TopicPartition, Verified] = {}
 
 
+class _Refusal(NamedTuple):
+    """What every partition of a request is told."""
+
+    code: ErrorCode
+    message: str
+
+
+_MANY_PRODUCERS = _Refusal(
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING, "All transactional batches of a request must come from one producer."
+)
+_NO_TRANSACTIONAL_ID = _Refusal(
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "A transactional batch must come in a request that names its transactional id.",
+)
+
+
 class _Held(NamedTuple):
     """An answer that waits for a flush: where it stands among those of its topic, and what it waits for."""
 
@@ -165,7 +181,7 @@ class ProduceApi:
             try:
                 transaction = transaction_of(request, version, self._look)
             except ManyProducers:
-                refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+                refusal = _MANY_PRODUCERS
             else:
                 if transaction is not None and transaction.beginning:
                     _own_records(request)
@@ -189,7 +205,7 @@ class ProduceApi:
                     await partition.room()
                     partition = self._partitions.find(partition.tp)  # it may have gone meanwhile
                 if refusal is not None:
-                    answer = _failed(data.index, refusal)
+                    answer = _failed(data.index, *refusal)
                 else:
                     answer = self._append(name, partition, data, validated, verified, acks, context)
                 if answer.error_code:
@@ -230,15 +246,16 @@ class ProduceApi:
         known = RepeatedProduce(context.api_version, context.client_id, request, response)
         context.repeat = _Repeat(known, self._partitions.find, partition, request, context)
 
-    def _refuse(self, request: ProduceRequest) -> ErrorCode | None:
+    def _refuse(self, request: ProduceRequest) -> _Refusal | None:
         """Give the error that holds for every partition of the request, if there is one."""
         if request.acks not in LEGAL_ACKS:
-            return ErrorCode.INVALID_REQUIRED_ACKS
+            reason = f"acks must be -1 (all), 0 or 1, but it is {request.acks}."
+            return _Refusal(ErrorCode.INVALID_REQUIRED_ACKS, reason)
         if request.transactional_id is None:
             for topic in request.topic_data:
                 for data in topic.partition_data:
                     if is_transactional(data.records):
-                        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                        return _NO_TRANSACTIONAL_ID
         return None
 
     async def _validate_beside_the_loop(self, partition: Partition, records: Any, version: int) -> Validated:
@@ -273,13 +290,15 @@ class ProduceApi:
             if partition is None:
                 partition = self._find(topic, index)
             if topic in self._internal_topics and context.client_id != INTERNAL_TOPICS_CLIENT_ID:
-                return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+                return _failed(
+                    index, ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients are not allowed to write to {topic}."
+                )
             records = data.records
             if not isinstance(records, memoryview):
                 raise InvalidRecord("The request has no records for the partition")
             verification = verified.get(partition.tp) if verified else None
             if isinstance(verification, ErrorCode):
-                return _unverified(index, verification, context.api_version)
+                return _failed(index, *refusal_of(verification, flow_of(context.api_version)))
             if isinstance(validated, Exception):
                 raise validated
             version = context.api_version
@@ -309,8 +328,8 @@ class ProduceApi:
     def _failure(
         self, topic: str | None, index: int, failure: Exception, context: RequestContext
     ) -> PartitionProduceResponse:
-        answer = _failed(index, code_of(failure, context))
-        answer.error_message = str(failure) or None
+        code = code_of(failure, context)
+        answer = _failed(index, code, str(failure) or code.text)
         if isinstance(failure, RecordsRefused):
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
@@ -349,14 +368,12 @@ def _is_special(records: memoryview) -> bool:
     return len(records) >= HEADER_SIZE and bool(records[LOW_ATTRIBUTES_AT] & (TRANSACTIONAL_BIT | LOG_APPEND_TIME_BIT))
 
 
-def _failed(index: int, code: ErrorCode) -> PartitionProduceResponse:
+def _failed(index: int, code: ErrorCode, message: str) -> PartitionProduceResponse:
     return PartitionProduceResponse(
-        index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1
+        index=index,
+        error_code=code,
+        error_message=message,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=-1,
     )
-
-
-def _unverified(index: int, code: ErrorCode, version: int) -> PartitionProduceResponse:
-    code, message = refusal_of(code, flow_of(version))
-    answer = _failed(index, code)
-    answer.error_message = message or None
-    return answer

@@ -94,4 +94,4 @@ def refusal_of(code: ErrorCode, flow: Flow) -> tuple[ErrorCode, str]:
         return ErrorCode.NOT_ENOUGH_REPLICAS, reason
     if code is ErrorCode.INVALID_TXN_STATE:
         return code, "Partition was not added to the transaction"
-    return code, ""
+    return code, code.text

@@ -89,10 +89,10 @@ class PartitionManager:
         if found is not None:
             return found
         if (topic, partition) in self._offline:
-            raise PartitionOffline(f"{topic}-{partition}")
+            raise PartitionOffline(f"The log directory of partition {topic}-{partition} has failed.")
         if (topic, partition) in self._leaderless:
             raise NotLeader(NO_LEADER, self._leaderless[topic, partition])
-        raise UnknownPartition(f"{topic}-{partition}")
+        raise UnknownPartition(f"This broker has no partition {topic}-{partition}.")
 
     def whereabouts(self, image: ClusterImage) -> dict[TopicPartition, bytes]:
         """Return the id of the directory that has the current log of each partition, or had it until it failed."""
@@ -136,7 +136,7 @@ class PartitionManager:
                     self._lost[tp] = log_dir
                 self._offline.add(tp)
                 del self._hosted[tp]
-                partition.leave(PartitionOffline(str(tp)))
+                partition.leave(PartitionOffline(f"The log directory of partition {tp} has failed."))
 
     def missing_logs(self, delta: Delta, image: ClusterImage) -> Callable[[], list[StorageFailure]] | None:
         """Give a call that creates the logs a step needs, for a thread, or None when they are few.
@@ -291,7 +291,7 @@ class PartitionManager:
             partition = self._hosted.pop(tp, None)
             if partition is not None:
                 partition.is_deleted = True
-                partition.leave(UnknownPartition(str(tp)))
+                partition.leave(UnknownPartition(f"Topic {tp.topic} was deleted."))
             try:
                 if partition is not None:
                     self._logs.delete(tp, delay_ms=delay_ms)

@@ -53,7 +53,7 @@ def topic(client: RawClient, fresh: Callable[..., str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["at once", "after a kill"])
 def test_txn_07_the_last_five_batches_are_recognised_and_gaps_refused(
-    broker: BrokerProcess, client: RawClient, topic: str, is_killed: bool
+    broker: BrokerProcess, client: RawClient, topic: str, is_killed: bool, is_reference: bool
 ) -> None:
     producer = Idempotent(client, topic, count=MANY)
     offsets = producer.accepted(0, 5, 10, 15, 20, 25)
@@ -64,7 +64,8 @@ def test_txn_07_the_last_five_batches_are_recognised_and_gaps_refused(
     with RawClient(address(broker)) as later:
         producer.client = later
         later.wait_for_topic(topic, 1)
-        assert producer.accepted(25, 5) == [25, 5], "where they were stored"
+        for sequence in (25,) if is_killed and is_reference else (25, 5):  # Kafka's recovery keeps the last one alone
+            assert producer.accepted(sequence) == [sequence], "where it was stored"
         for refused in (0, 40):  # older than what is remembered; ahead of what comes next
             assert producer.send(refused).error_code == OUT_OF_ORDER
         assert later.end_offset(topic) == 30
@@ -73,7 +74,7 @@ def test_txn_07_the_last_five_batches_are_recognised_and_gaps_refused(
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["at once", "after a kill"])
 def test_txn_07_sequences_begin_anew_behind_the_largest(
-    broker: BrokerProcess, client: RawClient, topic: str, is_killed: bool
+    broker: BrokerProcess, client: RawClient, topic: str, is_killed: bool, is_reference: bool
 ) -> None:
     producer = Idempotent(client, topic)
     assert producer.accepted(MAX_SEQUENCE - 1, count=4) == [0]  # ends with 1
@@ -84,7 +85,9 @@ def test_txn_07_sequences_begin_anew_behind_the_largest(
     with RawClient(address(broker)) as later:
         producer.client = later
         later.wait_for_topic(topic, 1)
-        assert producer.accepted(MAX_SEQUENCE - 1, 2, count=4) == [0, 4]
+        if not (is_killed and is_reference):
+            assert producer.accepted(MAX_SEQUENCE - 1, count=4) == [0]
+        assert producer.accepted(2, count=4) == [4]
         assert producer.send(7).error_code == OUT_OF_ORDER
         assert later.end_offset(topic) == 8
         assert producer.accepted(6) == [8]
