@@ -58,6 +58,8 @@ class Checkpoints:
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
+        if not all(log_dir.was_clean or log_dir.is_new for log_dir in self._logs.dirs):
+            self.note_moved()  # a crash between a move and these files has left lines of logs that are gone
         config = self._config
         delay = config.initial_task_delay_ms
         scheduler.every("recovery-points", config.flush_offset_checkpoint_interval_ms, self.flush, first_delay_ms=delay)

@@ -38,6 +38,7 @@ class LogDir:
         "_unloaded",
         "_written",
         "failure",
+        "is_new",
         "path",
         "properties",
         "was_clean",
@@ -47,6 +48,7 @@ class LogDir:
         self._fs = fs
         self.path = path
         self.properties: MetaProperties | None = None  # set by settle_identity
+        self.is_new = False  # set by settle_identity: nobody has used the directory before
         self._begun = False  # set by begin_loading
         self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
         self.failure: StorageFailure | None = None  # the first reason for being offline
@@ -137,6 +139,7 @@ class LogDir:
     def settle_identity(self, cluster_id: str, node_id: int, rng: Rng) -> None:
         """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
         found = self.properties
+        self.is_new = self.is_new or found is None
         directory_id = found.directory_id if found is not None else None
         wanted = MetaProperties(cluster_id, node_id, directory_id or random_uuid(rng.random_bytes))
         if wanted != found:

@@ -79,6 +79,26 @@ async def test_the_recovery_point_is_written_soon_after_a_roll(rig: Rig) -> None
     assert path.read_text().splitlines() == ["0", "1", "t 0 1"]
 
 
+class NoScheduler:
+    """Starts nothing by itself."""
+
+    def every(self, name: str, interval_ms: int, job: Any, first_delay_ms: int | None = None) -> None:
+        pass
+
+
+@pytest.mark.parametrize("was_clean", [False, True])
+async def test_lines_of_logs_that_are_gone_leave_soon_after_a_crash(tmp_path: Path, was_clean: bool) -> None:
+    Rig(tmp_path / "a", tmp_path / "b").hosted.logs.close(clean=was_clean)
+    stale = tmp_path / "a" / "replication-offset-checkpoint"
+    stale.write_text("0\n1\nmoved 0 7\n")
+    rig = Rig(tmp_path / "a", tmp_path / "b")
+    rig.checkpoints.start(NoScheduler())  # type: ignore[arg-type]
+    await rig.checkpoints.catch_up()
+    assert ("moved 0 7" in stale.read_text()) is was_clean
+    rig.pools.close()
+    rig.hosted.logs.close(clean=False)
+
+
 async def test_only_log_starts_that_names_do_not_tell_are_written(rig: Rig) -> None:
     partition = rig.hosted.create("t")
     for _ in range(3):
