@@ -15,7 +15,7 @@ from tests.harness import batches, java
 from tests.harness.broker import BrokerFactory, BrokerProcess
 from tests.harness.raw import RawClient, eventually
 from tests.harness.tool_host import Tools
-from tests.harness.transacting import wait_until_decided
+from tests.harness.transacting import committed, wait_until_decided
 from tests.harness.transactions import is_abort
 
 pytestmark = pytest.mark.jvm
@@ -59,21 +59,6 @@ def copier(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def committed(client: RawClient, topic: str) -> list[str]:
-    """Read what a read_committed consumer sees of a partition where one producer after the other is at work."""
-    values: list[str] = []
-    undecided: list[str] = []
-    for batch in batches.parse(client.fetch_all(topic)):
-        if not batch.attributes & batches.CONTROL:
-            undecided += [str(record.value, "ascii") for record in batch.records() if record.value is not None]
-            continue
-        if not is_abort(batch):
-            values += undecided
-        undecided.clear()
-    assert not undecided
-    return values
-
-
 def test_a_copier_under_kills_copies_each_record_once(
     broker_factory: BrokerFactory, copier: Callable[..., subprocess.Popen[bytes]], unique: str
 ) -> None:
@@ -101,7 +86,7 @@ def test_a_copier_under_kills_copies_each_record_once(
     assert second.wait(TIMEOUT_S) == 0, "the client lives through a restart of the broker"
     with RawClient((broker.host, broker.port)) as client:
         wait_until_decided(client, target)
-        assert committed(client, target) == expected
+        assert [str(record.value, "ascii") for record in committed(client, target)] == expected
 
 
 def test_a_performance_test_in_transactions_commits_all_it_sends(

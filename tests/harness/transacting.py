@@ -282,3 +282,18 @@ def describe_producers(client: RawClient, topic: str, partition: int = 0) -> Str
     answer = client.request("describe_producers", 0, topics=[{"name": topic, "partition_indexes": [partition]}])
     [[row]] = [found.partitions for found in answer.topics]
     return row
+
+
+def committed(client: RawClient, topic: str, partition: int = 0) -> list[batches.Record]:
+    """Return what a read_committed consumer sees of a partition now, by the markers that are there."""
+    seen: list[batches.Record] = []
+    undecided: dict[int, list[batches.Record]] = {}
+    for batch in batches.parse(client.fetch_all(topic, partition)):
+        if batch.attributes & batches.CONTROL:
+            records = undecided.pop(batch.producer_id, [])
+            seen += [] if is_abort(batch) else records
+        elif batch.attributes & batches.TRANSACTIONAL:
+            undecided.setdefault(batch.producer_id, []).extend(batch.records())
+        else:
+            seen += batch.records()
+    return seen
