@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.api.fetch_sessions import FetchSessions
 from broker.background.cleaner.run import Cleaner
@@ -15,11 +15,13 @@ from broker.background.recovery import Recovery
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinators import Coordinators
 from broker.lifecycle import Lifecycle
+from broker.live_quotas import LiveQuotas
 from broker.metrics import catalog
 from broker.metrics.collectors import HistogramSource, Sample, Source, single
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.quota.kind import Use
 from broker.telemetry.store import ClientMetricsStore
 from storage.dirs.loading import DirLoading
 from storage.dirs.manager import LogManager
@@ -44,7 +46,11 @@ class Watched(NamedTuple):
     logs: LogManager
     dir_watch: DirWatch
     client_metrics: ClientMetricsStore
+    quotas: LiveQuotas
 
+
+MAX_QUOTA_SERIES = 200
+"""Of each kind of quota; client ids are what clients make up."""
 
 _STATES = {"running": 3, "log recovery": 2}
 _STARTING, _STOPPING = 1, 6
@@ -93,6 +99,7 @@ def broker_sources(
     yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
     yield from _move_sources(watched.moves)
+    yield from _quota_sources(watched.quotas)
 
 
 def _coordinator_sources(coordinators: Callable[[], Coordinators | None]) -> Iterator[Source]:
@@ -212,6 +219,26 @@ def _client_sources(store: ClientMetricsStore) -> Iterator[Source]:
     yield single(catalog.CLIENT_METRICS_CLIENTS, lambda: len(store))
     yield single(catalog.CLIENT_METRICS_PUSHES, lambda: store.push_count)
     yield single(catalog.CLIENT_METRICS_DROPPED, lambda: store.dropped_count)
+
+
+def _quota_sources(quotas: LiveQuotas) -> Iterator[Source]:
+    clients, connections = quotas.clients, quotas.connections
+
+    def per_use(value: Callable[[Use[Any], int], float]) -> Iterable[Sample]:
+        now_ms = clients.now_ms()
+        for kind in clients.kinds:
+            for sharers, use in kind.most_throttled(MAX_QUOTA_SERIES):
+                yield (kind.name, sharers.user, sharers.client_id), value(use, now_ms)
+
+    yield Source(catalog.QUOTA_LEVEL, lambda: per_use(lambda use, now_ms: use.measure.level(use.limit, now_ms)))
+    yield Source(catalog.QUOTA_LIMIT, lambda: per_use(lambda use, _: use.limit))
+    yield Source(catalog.QUOTA_THROTTLED, lambda: per_use(lambda use, _: use.throttled_count))
+    yield Source(catalog.QUOTA_THROTTLE_SECONDS, lambda: per_use(lambda use, _: use.throttled_ms / 1000))
+    yield Source(catalog.QUOTA_USES, lambda: (((kind.name,), kind.use_count) for kind in clients.kinds))
+    yield Source(
+        catalog.CONNECTION_THROTTLE_SECONDS,
+        lambda: ((labels, throttled_ms / 1000) for labels, throttled_ms in connections.throttled_ms.items()),
+    )
 
 
 def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:

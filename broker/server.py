@@ -488,6 +488,7 @@ class Broker:
                 self._logs,
                 self._dir_watch,
                 self._client_metrics,
+                self._quotas,
             ),
             lambda: self._coordinators,
             lambda: self._retention.last_run_seconds,

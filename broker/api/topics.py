@@ -182,4 +182,4 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 def _told(error: MetadataError | None, context: RequestContext) -> tuple[ErrorCode, str | None]:
     if error is None:
         return ErrorCode.NONE, None
-    return code_of(error, context), str(error)
+    return code_of(error, context), str(error) or None

@@ -101,10 +101,7 @@ class PolicyViolation(MetadataError):
 
 
 class ThrottlingQuotaExceeded(MetadataError):
-    """Who asks has changed so much of late that it has to wait (THROTTLING_QUOTA_EXCEEDED)."""
-
-    def __init__(self) -> None:
-        super().__init__("The throttling quota has been exceeded.")
+    """Who asks has changed so much of late that it has to wait (THROTTLING_QUOTA_EXCEEDED); the code says it all."""
 
 
 class TopicDeletionDisabled(MetadataError):

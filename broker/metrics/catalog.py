@@ -282,4 +282,27 @@ CLIENT_METRICS_DROPPED = Metric(
     "odradek_client_metrics_dropped", Kind.COUNTER, "Numbers pushed by clients that found no place within the bounds"
 )
 
+_QUOTA_LABELS = ("kind", "user", "client_id")
+QUOTA_LEVEL = Metric(
+    "odradek_quota_level",
+    Kind.GAUGE,
+    "What those who share a quota do a second, in bytes or percent of the broker's time; of cluster changes, the "
+    "partitions they may still change. Of each kind the 200 throttled most",
+    _QUOTA_LABELS,
+)
+QUOTA_LIMIT = Metric("odradek_quota_limit", Kind.GAUGE, "The quota that holds for them", _QUOTA_LABELS)
+QUOTA_THROTTLED = Metric("odradek_quota_throttled", Kind.COUNTER, "Their requests that were throttled", _QUOTA_LABELS)
+QUOTA_THROTTLE_SECONDS = Metric(
+    "odradek_quota_throttle_seconds", Kind.COUNTER, "The time that these had to wait", _QUOTA_LABELS
+)
+QUOTA_USES = Metric(
+    "odradek_quota_uses", Kind.GAUGE, "Users, client ids and pairs whose use of a quota is measured", ("kind",)
+)
+CONNECTION_THROTTLE_SECONDS = Metric(
+    "odradek_connection_throttle_seconds",
+    Kind.COUNTER,
+    "The time that new connections had to wait, or were kept before they were sent away, by whose rate it was",
+    ("listener", "cause"),
+)
+
 METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))

@@ -6,16 +6,27 @@ there are too many: client ids are what clients make up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
-from broker.quota.entities import EntityQuotas, Quota, Sharers, limits_of, quota_for
+from broker.quota.entities import Entity, EntityQuotas, Quota, Sharers, limits_of, quota_for
 
 EXPIRY_MS = 3_600_000
 MAX_USES = 20_000
 MAX_KNOWN_CLIENTS = 20_000
 
-M = TypeVar("M")
+
+class Measure(Protocol):
+    """What the use of a quota is measured by: see broker.quota.rates."""
+
+    def level(self, quota: float, now_ms: int) -> float:
+        """Return what is to be shown of it."""
+
+    def throttle_ms(self, quota: float, now_ms: int) -> int:
+        """Return how long nothing may be done; 0 within the quota."""
+
+
+M = TypeVar("M", bound=Measure)
 
 
 class Use(Generic[M]):
@@ -44,7 +55,7 @@ class QuotaKind(Generic[M]):
         self.key = key
         self.name = name
         self._new_measure = new_measure
-        self._limits: dict[tuple[tuple[str, str | None], ...], float] = {}
+        self._limits: dict[Entity, float] = {}
         # What `quota_for` has said; emptied when it might say something else.
         self._known: dict[tuple[str, str], Quota | None] = {}
         self._uses: dict[Sharers, Use[M]] = {}  # the one used longest ago first
@@ -55,9 +66,13 @@ class QuotaKind(Generic[M]):
         return bool(self._limits)
 
     @property
-    def uses(self) -> Mapping[Sharers, Use[M]]:
-        """What is measured now."""
-        return self._uses
+    def use_count(self) -> int:
+        """How many uses are measured now."""
+        return len(self._uses)
+
+    def most_throttled(self, at_most: int) -> list[tuple[Sharers, Use[M]]]:
+        """Return the uses, or so many of them as were throttled most."""
+        return sorted(self._uses.items(), key=lambda one: -one[1].throttled_ms)[:at_most]
 
     def follow(self, quotas: EntityQuotas) -> None:
         """Let these quotas hold from now on; what was done before still counts."""
@@ -102,12 +117,3 @@ class QuotaKind(Generic[M]):
             self._known.clear()
         quota = self._known[client] = quota_for(self._limits, *client)
         return quota
-
-
-def most_throttled(kind: QuotaKind[M], at_most: int) -> Iterable[tuple[Sharers, Use[M]]]:
-    """Return the uses that were throttled most, so many at most."""
-    uses = [(sharers, use) for sharers, use in kind.uses.items()]
-    if len(uses) > at_most:
-        uses.sort(key=lambda one: -one[1].throttled_ms)
-        del uses[at_most:]
-    return uses

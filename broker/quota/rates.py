@@ -61,6 +61,10 @@ class SampledRate:
         self._last[self._at] = now_ms
         self.total += amount
 
+    def level(self, quota: float, now_ms: int) -> float:
+        """Return what is to be shown of it, the rate."""
+        return self.per_second(now_ms)
+
     def per_second(self, now_ms: int) -> float:
         """Return the rate as of now."""
         span_ms = self.measured_ms(now_ms)
@@ -121,6 +125,10 @@ class TokenBucket:
         self._windows = windows
         self._tokens = self._burst(quota)
         self._as_of_ms = now_ms
+
+    def level(self, quota: float, now_ms: int) -> float:
+        """Return what is to be shown of it, the credit."""
+        return self.tokens(quota, now_ms)
 
     def tokens(self, quota: float, now_ms: int) -> float:
         """Return the credit as of now."""

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker.background.cleaner.stats import LastPass
 from broker.background.recovery import Recovery
 from broker.exported import Watched, broker_sources, broker_state
+from broker.live_quotas import LiveQuotas
 from broker.metrics.catalog import METRICS, Kind
 from broker.metrics.collectors import BrokerCollector
 from broker.metrics.docs import exported_name
@@ -23,6 +24,7 @@ from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Hist
 from broker.runtime.pools import Pools
 from broker.telemetry.otlp import Point
 from broker.telemetry.store import ClientMetricsStore
+from config.views import ConnectionLimits, NetworkConfig, QuotaConfig
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
@@ -51,6 +53,9 @@ class Rig:
         self.cleaner = CleanerBed(hosted).cleaner
         self.client_metrics = ClientMetricsStore()
         self.client_metrics.put("i", "app", [Point("m.x", (("node", "1"),), 2.5, False)])
+        self.now_ns = 0
+        self.quotas = LiveQuotas(QuotaConfig(), NetworkConfig(), lambda: self.now_ns, cast(Any, None))
+        self._exceed_quotas()
         watched = Watched(
             self.phase,
             connections,
@@ -64,10 +69,25 @@ class Rig:
             hosted.logs,
             cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
             self.client_metrics,
+            self.quotas,
         )
         sources = broker_sources(watched, lambda: coordinators, lambda: 0.25)
         self.registry = CollectorRegistry()
         self.registry.register(BrokerCollector(self.stats, sources))
+
+    def _exceed_quotas(self) -> None:
+        """Two clients have gone over their quotas, and many connections were made."""
+        quotas, connections = self.quotas.clients, self.quotas.connections
+        quotas.follow({(("client-id", None),): {"producer_byte_rate": 100.0, "controller_mutation_rate": 2.0}})
+        for client_id, size in (("a", 2_000), ("b", 1_500), ("a", 0)):
+            meter = quotas.meter("User:ann", client_id, size, 0)
+            meter.produced(is_answered=True)
+            meter.settle()
+        quota = quotas.meter("User:ann", "a", 0, 0).mutations(strict=True)
+        assert quota is not None and quota.charge(5)
+        connections.limit(ConnectionLimits(max_connection_creation_rate=1))
+        for _ in range(11):
+            connections.delay_ms("PLAINTEXT")
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(name, labels)
@@ -262,3 +282,30 @@ def test_what_clients_have_pushed_is_exported(rig: Rig) -> None:
     assert rig.value("odradek_client_metrics_clients") == 1
     assert rig.value("odradek_client_metrics_pushes_total") == 1
     assert rig.value("odradek_client_metrics_dropped_total") == 0
+
+
+def test_those_who_share_a_quota_are_shown_with_it_and_with_what_they_had_to_wait(rig: Rig) -> None:
+    a = {"kind": "produce", "user": "", "client_id": "a"}
+    assert rig.value("odradek_quota_level", **a) == 200
+    assert rig.value("odradek_quota_limit", **a) == 100
+    assert rig.value("odradek_quota_throttled_total", **a) == 2
+    assert rig.value("odradek_quota_throttle_seconds_total", **a) == 20
+    assert rig.value("odradek_quota_level", kind="controller_mutation", user="", client_id="a") == 17
+    assert rig.value("odradek_quota_uses", kind="produce") == 2
+    assert rig.value("odradek_quota_uses", kind="fetch") == 0
+    assert rig.value("odradek_connection_throttle_seconds_total", listener="PLAINTEXT", cause="listener") == 1
+
+
+def test_of_many_who_share_quotas_those_throttled_most_are_shown(rig: Rig) -> None:
+    for number in range(300):
+        meter = rig.quotas.clients.meter("User:ann", f"c{number}", 1_000 + number, 0)
+        meter.produced(is_answered=True)
+        meter.settle()
+    shown = [
+        sample.labels["client_id"]
+        for family in rig.registry.collect()
+        for sample in family.samples
+        if sample.name == "odradek_quota_limit" and sample.labels["kind"] == "produce"
+    ]
+    assert len(shown) == 200
+    assert {"a", "b", "c299", "c150"} <= set(shown) and "c5" not in shown
