@@ -40,7 +40,7 @@ class LiveQuotas:
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin to forget those who were not heard of for long."""
-        scheduler.every("quotas", FORGET_EVERY_MS, self._forget_idle)
+        scheduler.every("quotas", FORGET_EVERY_MS, self.forget_idle)
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Follow a new image."""
@@ -52,7 +52,8 @@ class LiveQuotas:
         for name in self.connections.follow(quotas):
             self._tasks.spawn("resolve", self._resolve(name))
 
-    def _forget_idle(self) -> None:
+    def forget_idle(self) -> None:
+        """Forget clients and addresses that were not heard of for long."""
         self.clients.forget_idle()
         self.connections.forget_idle()
 

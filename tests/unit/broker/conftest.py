@@ -14,6 +14,7 @@ from broker.metadata.controller.run import Controller, SnapshotRules
 from broker.metadata.controller.topics import TopicRules
 from broker.metadata.image import EndpointImage
 from broker.metadata.log import MAX_BATCH_BYTES, ClusterLog, Voter, format_metadata_dir
+from broker.quota.clients import RequestMeter
 from broker.runtime.tasks import TaskOwner
 from config.resolve import Resolver
 from config.views import BrokerConfig, GroupConfig, ListenerConfig, LogConfig
@@ -117,10 +118,17 @@ Ask = Callable[..., Awaitable[Any]]
 def ask() -> Ask:
     """Send a request in a version to the family that serves it and return the response as a client reads it."""
 
-    async def call(family: Any, request: Any, version: int, listener: ListenerConfig = PLAIN) -> Any:
+    async def call(
+        family: Any,
+        request: Any,
+        version: int,
+        listener: ListenerConfig = PLAIN,
+        meter: RequestMeter | None = None,
+    ) -> Any:
         route = next(route for route in family.routes() if route.api_key == request.API_KEY)
         assert route.serves(version)
         context = RequestContext(1, listener, "127.0.0.1", int(request.API_KEY), version, 7, "test")
+        context.meter = meter
         received = decode(type(request), version, encode_bytes(request, version))
         response = await route.handler(received, context)
         body = response.body if isinstance(response, EncodedResponse) else encode_bytes(response, version)

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from config.build import broker_config, cleaner_config, group_config, log_manager_config, network_config
+from config.build import (
+    broker_config,
+    cleaner_config,
+    connection_limits,
+    group_config,
+    log_manager_config,
+    network_config,
+    quota_config,
+)
 from config.load import load
-from config.resolve import Resolver
-from config.views import BrokerConfig, CleanerConfig, GroupConfig, LogConfig, LogManagerConfig, log_config
+from config.resolve import ConfigSource, Resolver
+from config.views import (
+    BrokerConfig,
+    CleanerConfig,
+    GroupConfig,
+    ListenerLimits,
+    LogConfig,
+    LogManagerConfig,
+    QuotaConfig,
+    log_config,
+)
 
 EMPTY = Resolver({})
 
@@ -66,6 +83,33 @@ def test_network_limits():
     config = network_config(load(None, {}, overrides).resolver)
     assert config.limits.max_connections_per_ip_overrides == (("10.0.0.1", 5), ("host", 7))
     assert (config.limits.max_connections, config.connections_max_idle_ms) == (3, -1)
+
+
+def test_a_listener_has_limits_of_its_own_or_those_of_the_broker():
+    overrides = [
+        "max.connections=3",
+        "max.connection.creation.rate=7",
+        "listener.name.outer.max.connections=2",
+        "listener.name.INNER.max.connection.creation.rate=9",
+        "listener.name.inner.sasl.enabled.mechanisms=PLAIN",
+    ]
+    resolver = load(None, {}, overrides).resolver
+    limits = connection_limits(resolver)
+    assert limits.of_listener("OUTER") == ListenerLimits(2, 7)
+    assert limits.of_listener("inner") == ListenerLimits(3, 9)
+    assert limits.of_listener("other") == ListenerLimits(3, 7)
+    live = resolver.with_layers(
+        {
+            ConfigSource.DYNAMIC_BROKER: {"listener.name.outer.max.connections": "many"},
+            ConfigSource.DYNAMIC_DEFAULT_BROKER: {"listener.name.outer.max.connection.creation.rate": "5"},
+        }
+    )
+    assert connection_limits(live).of_listener("outer") == ListenerLimits(2, 5)
+
+
+def test_windows_of_quotas():
+    overrides = ["quota.window.num=5", "quota.window.size.seconds=2", "controller.quota.window.num=3"]
+    assert quota_config(load(None, {}, overrides).resolver) == QuotaConfig(5, 2, 3, 1)
 
 
 def test_metadata_directory_and_segment():

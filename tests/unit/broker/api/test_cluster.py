@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 
 from broker.api.cluster import MAX_LISTINGS, ClusterApi
-from broker.api.route import RequestContext
+from broker.api.route import EncodedResponse, RequestContext
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import NewTopic, TopicToDelete
+from broker.quota.clients import ClientQuotas
+from broker.quota.rates import Windows
 from config.views import BrokerConfig, ListenerConfig
+from protocol.codec import decode
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, RequestCursor, TopicRequest
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from storage.types import TopicPartition
 from tests.unit.broker.conftest import CLUSTER_ID, NODE_ID, PLAIN, Ask, Node
 
@@ -240,3 +243,22 @@ async def test_listing_five_thousand_partitions_builds_each_topic_once(
     await controller.create_topics([NewTopic("one-more", 1, 1)])
     after = {t.name: t for t in listing.all_topics(controller.image, with_operations=False)}
     assert all(after[t.name] is t for t in first)
+
+
+async def test_topics_created_on_the_way_are_charged_and_not_made_over_the_quota(ask: Ask, api: ClusterApi) -> None:
+    quotas = ClientQuotas(Windows(), Windows(), lambda: 0)
+    quotas.follow({(("client-id", None),): {"controller_mutation_rate": 0.1}})
+    meter = quotas.meter("User:ann", "app", 0, 0)
+    answer = await ask(api, named("n1", "n2"), 12, meter=meter)
+    assert [topic.error_code for topic in answer.topics] == [0, 3]
+    assert meter.settle() == 0, "the request itself has changed nothing"
+
+
+@pytest.mark.parametrize("version", range(14))
+async def test_a_listing_of_all_topics_knows_where_its_throttle_time_stands(api: ClusterApi, version: int) -> None:
+    context = RequestContext(1, PLAIN, "127.0.0.1", 3, version)
+    listing = await api.metadata(MetadataRequest(topics=None if version else []), context)
+    assert isinstance(listing, EncodedResponse)
+    told = decode(MetadataResponse, version, listing.throttled(77).body)
+    assert told.throttle_time_ms == (77 if version >= 3 else 0)
+    assert replace(told, throttle_time_ms=0) == decode(MetadataResponse, version, listing.body)

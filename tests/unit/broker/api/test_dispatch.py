@@ -22,9 +22,11 @@ from protocol.codec import decode, encode_bytes
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from tests.harness.hosted import LISTENER
 
-CONNECTION: Any = SimpleNamespace(context=RequestContext(3, LISTENER, "10.0.0.9"))
+MUTES: list[int] = []
+CONNECTION: Any = SimpleNamespace(context=RequestContext(3, LISTENER, "10.0.0.9"), mute=MUTES.append)
 LIST_GROUPS_V0 = bytes.fromhex("0010 0000 0000002a 0003 617070")
 """Key 16, version 0, correlation id 42, client id "app"."""
 
@@ -44,6 +46,7 @@ class Bench:
             ApiKey.LIST_GROUPS: Route(ApiKey.LIST_GROUPS, 0, 4, self._handle),
             ApiKey.API_VERSIONS: Route(ApiKey.API_VERSIONS, 0, 4, self._handle),
             ApiKey.PRODUCE: Route(ApiKey.PRODUCE, 0, 13, self._handle, served_from=3),
+            ApiKey.WRITE_TXN_MARKERS: Route(ApiKey.WRITE_TXN_MARKERS, 1, 2, self._handle, is_exempt=True),
         }
         self.dispatcher = Dispatcher(routes, self.stats, self.quotas, lambda: next(ticks))
 
@@ -197,3 +200,73 @@ def test_records_are_views_into_the_frame(bench: Bench) -> None:
     records = bench.requests[0].topic_data[0].partition_data[0].records
     frame[-3:] = b"xyz"
     assert bytes(records) == b"xyz"
+
+
+LIST_GROUPS_V1 = bytes.fromhex("0010 0001 0000002a 0003 617070")
+EVERYBODY = (("client-id", None),)
+
+
+@pytest.fixture
+def mutes() -> list[int]:
+    MUTES.clear()
+    return MUTES
+
+
+def test_a_request_over_its_quota_is_told_how_long_to_wait_and_mutes_its_connection(
+    bench: Bench, mutes: list[int]
+) -> None:
+    assert decode(ListGroupsResponse, 1, bench.answered(LIST_GROUPS_V1)[8:]).throttle_time_ms == 0
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+    assert decode(ListGroupsResponse, 1, bench.answered(LIST_GROUPS_V1)[8:]).throttle_time_ms == 1_000
+    assert mutes == [1_000]
+    bench.quotas.follow({})
+    assert decode(ListGroupsResponse, 1, bench.answered(LIST_GROUPS_V1)[8:]).throttle_time_ms == 0
+    assert mutes == [1_000]
+
+
+def test_a_version_that_cannot_tell_the_time_has_its_connection_muted_all_the_same(
+    bench: Bench, mutes: list[int]
+) -> None:
+    before = bench.answered(LIST_GROUPS_V0)
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+    assert bench.answered(LIST_GROUPS_V0) == before
+    assert mutes == [1_000]
+
+
+@pytest.mark.parametrize(("at", "told"), [(0, 1_000), (None, 0)])
+def test_a_response_encoded_before_tells_the_time_where_it_has_a_place(
+    bench: Bench, mutes: list[int], at: int | None, told: int
+) -> None:
+    bench.answer = lambda: EncodedResponse(encode_bytes(ListGroupsResponse(error_code=7), 1), at)
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+    response = decode(ListGroupsResponse, 1, bench.answered(LIST_GROUPS_V1)[8:])
+    assert (response.throttle_time_ms, response.error_code) == (told, 7)
+    assert mutes == [1_000]
+
+
+def test_what_brokers_send_to_each_other_is_not_throttled(bench: Bench, mutes: list[int]) -> None:
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+    bench.answer = lambda: WriteTxnMarkersResponse()
+    assert bench.answered(bytes.fromhex("001b 0001 0000002a 0003 617070 00 01 00"))
+    assert not mutes
+
+
+async def test_a_request_that_waited_is_throttled_for_the_time_it_was_busy(bench: Bench, mutes: list[int]) -> None:
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+    bench.gate = asyncio.get_running_loop().create_future()
+    _, work = bench.run(LIST_GROUPS_V1)
+    bench.gate.set_result(None)
+    response = decode(ListGroupsResponse, 1, b"".join(await work)[8:])
+    assert response.throttle_time_ms == 1_000 and mutes == [1_000]
+
+
+def test_a_request_that_ends_its_connection_mutes_nothing(bench: Bench, mutes: list[int]) -> None:
+    bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
+
+    def fail() -> None:
+        CONNECTION.context.close_after = True
+
+    bench.answer = fail
+    with pytest.raises(CloseConnection):
+        bench.run(LIST_GROUPS_V1)
+    assert not mutes

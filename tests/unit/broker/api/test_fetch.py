@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -13,8 +14,11 @@ from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
 from broker.api.leaders import Leaders
 from broker.partition.partition import Partition
+from broker.quota.clients import ClientQuotas, RequestMeter
+from broker.quota.rates import Windows
 from config.views import LogConfig
 from protocol.api_keys import ApiKey
+from protocol.codec import encode_bytes
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FetchPartition,
@@ -61,6 +65,7 @@ class Consumer:
         session: tuple[int, int] = (0, -1),
         forget: tuple[str, ...] = (),
         isolation_level: int = 0,
+        meter: RequestMeter | None = None,
         **partition: Any,
     ) -> FetchResponse:
         """Fetch (topic, partition, offset)s."""
@@ -86,7 +91,9 @@ class Consumer:
             topics=topics,
             forgotten_topics_data=[ForgottenTopic(topic=name, partitions=[0]) for name in forget],
         )
-        return await self.api.fetch(request, context(ApiKey.FETCH, version))
+        asking = context(ApiKey.FETCH, version)
+        asking.meter = meter
+        return await self.api.fetch(request, asking)
 
     async def one(self, *wanted: tuple[str, int, int], **options: Any) -> PartitionData:
         response = await self.fetch(*wanted, **options)
@@ -370,3 +377,62 @@ async def test_partitions_that_returned_data_are_served_last_the_next_time(consu
     session_id = (await consumer.fetch(("a", 0, 0), ("b", 0, 0), session=(0, 0), max_bytes=1)).session_id
     response = await consumer.fetch(session=(session_id, 1), max_bytes=1)
     assert [topic.topic for topic in response.responses] == ["b"]
+
+
+# --- quotas ---
+
+
+class Metered:
+    """What a client with a quota of fetched bytes is counted by."""
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self.quotas = ClientQuotas(Windows(), Windows(), lambda: 0)
+        self.quotas.follow({(("client-id", None),): {"consumer_byte_rate": bytes_per_second}})
+
+    def meter(self) -> RequestMeter:
+        return self.quotas.meter("User:ann", "app", 0, 0)
+
+    def total(self) -> float:
+        return self.quotas.fetch.use("ann", "app", 0).measure.total  # type: ignore[union-attr]
+
+
+async def test_a_fetch_finds_what_the_quota_allows_at_once_at_most(consumer: Consumer) -> None:
+    filled(consumer.hosted, "t", 5)
+    metered = Metered((3.9 * BATCH_BYTES) / 10)
+    response = await consumer.fetch(("t", 0, 0), min_bytes=1000, max_wait_ms=60_000, meter=metered.meter())
+    assert [offsets(data) for data in parts(response)] == [[0, 1, 2]], "and waits for no more"
+
+
+async def test_the_size_of_the_whole_response_is_counted(consumer: Consumer) -> None:
+    filled(consumer.hosted, "t", 2)
+    metered = Metered(1000)
+    response = await consumer.fetch(("t", 0, 0), meter=metered.meter())
+    head = len(encode_bytes(replace(response, responses=[]), BY_NAME)) + 4
+    assert metered.total() > 2 * BATCH_BYTES + head
+    offsets(parts(response)[0])
+
+
+async def test_a_fetch_over_the_quota_gives_its_regions_back_and_says_nothing(consumer: Consumer) -> None:
+    partition = filled(consumer.hosted, "t", 9)
+    metered = Metered(BATCH_BYTES)
+    assert offsets(parts(await consumer.fetch(("t", 0, 0), meter=metered.meter()))[0])
+    counted = metered.total()
+    meter = metered.meter()
+    response = await consumer.fetch(("t", 0, 0), session=(0, 0), meter=meter)
+    assert (response.responses, response.session_id, response.error_code) == ([], 0, 0)
+    assert meter.settle() > 0 and metered.total() == counted
+    assert len(consumer.sessions) == 0
+    assert partition.log.log_end_offset == 9
+
+
+async def test_a_session_remembers_nothing_of_an_answer_that_was_not_given(consumer: Consumer) -> None:
+    filled(consumer.hosted, "t", 9)
+    metered = Metered(BATCH_BYTES)
+    response = await consumer.fetch(("t", 0, 9), session=(0, 0))
+    session = response.session_id
+    consumer.hosted.manager.get("t", 0).append(batch())
+    assert offsets(parts(await consumer.fetch(("t", 0, 2), meter=metered.meter()))[0])
+    throttled = await consumer.fetch(session=(session, 1), meter=metered.meter())
+    assert (throttled.session_id, throttled.responses) == (session, [])
+    (data,) = parts(await consumer.fetch(session=(session, 2)))
+    assert (data.high_watermark, offsets(data)) == (10, [9])

@@ -53,7 +53,9 @@ class Wire:
         routes = {route.api_key: route for route in (*api.routes(), Route(ApiKey.API_VERSIONS, 0, 4, api.produce))}
         self.dispatcher = Dispatcher(routes, self.stats, self.quotas, lambda: 0)
         self.context = RequestContext(1, LISTENER, "127.0.0.1")
-        self.connection: Any = SimpleNamespace(context=self.context)
+        self.mutes: list[int] = []
+        self.connection: Any = SimpleNamespace(context=self.context, mute=self.mutes.append)
+        self.throttle_ms = 0  # of the last answer
         self.correlation_id = 0
 
     def send(
@@ -76,6 +78,7 @@ class Wire:
         assert answer[: 4 + len(prefix)] == struct.pack(">i", len(answer) - 4) + prefix
         response = decode(ProduceResponse, version, answer, 4 + len(prefix))
         assert encode_bytes(response, version) == answer[4 + len(prefix) :]
+        self.throttle_ms = response.throttle_time_ms
         ((partition,),) = [one.partition_responses for one in response.responses]
         return partition
 
@@ -240,3 +243,17 @@ def test_internal_topics_and_unanswered_requests_never_take_the_short_way(wire: 
     for _ in range(3):
         assert wire.send(one(), topic="__internal").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert not wire.is_prepared()
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_repetition_is_held_to_the_quota_of_its_client(wire: Wire, version: int) -> None:
+    prepare(wire, version=version)
+    size = wire.stats.of("produce").received_bytes // 2
+    wire.quotas.follow({(("client-id", CLIENT),): {"producer_byte_rate": size / 10}})
+    wire.context.client_id = "another request of the connection"
+    answers = [(wire.send(one(), version=version).base_offset, wire.throttle_ms) for _ in range(3)]
+    assert answers == [(2, 0), (3, 10_000), (4, 20_000)]
+    assert wire.mutes == [10_000, 20_000]
+    wire.quotas.follow({})
+    wire.send(one(), version=version)
+    assert wire.throttle_ms == 0

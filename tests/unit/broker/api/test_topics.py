@@ -8,6 +8,8 @@ import pytest
 from broker.api.topics import TopicsApi
 from broker.metadata.controller.run import Controller
 from broker.metadata.controller.topics import NewTopic
+from broker.quota.clients import ClientQuotas, RequestMeter
+from broker.quota.rates import Windows
 from config.dynamic import describe_topic
 from config.resolve import Resolver
 from config.views import BrokerConfig
@@ -181,3 +183,69 @@ async def test_a_stopped_controller_answers_not_controller(ask: Ask, node: Node)
     assert (await ask(api, DeleteTopicsRequest(topics=[DeleteTopicState(name="t")]), 6)).responses[0].error_code == 41
     row = CreatePartitionsTopic(name="t", count=2)
     assert (await ask(api, CreatePartitionsRequest(topics=[row]), 3)).results[0].error_code == 41
+
+
+# --- quotas ---
+
+
+class Allowed:
+    """A client that may change two partitions a second, twenty-two at once."""
+
+    def __init__(self) -> None:
+        self.quotas = ClientQuotas(Windows(), Windows(), lambda: 0)
+        self.quotas.follow({(("user", "ANONYMOUS"),): {"controller_mutation_rate": 2.0}})
+
+    def meter(self) -> RequestMeter:
+        return self.quotas.meter("User:ANONYMOUS", "test", 0, 0)
+
+
+async def test_new_versions_refuse_what_exceeds_the_quota_topic_by_topic(
+    ask: Ask, api: TopicsApi, controller: Controller
+) -> None:
+    allowed = Allowed()
+    meter = allowed.meter()
+    topics = [topic("a", 20, 1), topic("b", 12, 1), topic("c", 1, 1), topic("d d", 1, 1), topic("e", 1, 1)]
+    answer = await ask(api, CreateTopicsRequest(topics=topics), 6, meter=meter)
+    assert [(t.name, t.error_code, t.error_message) for t in answer.topics if t.name != "d d"] == [
+        ("a", 0, None),
+        ("b", 0, None),
+        ("c", 89, None),
+        ("e", 89, None),
+    ]
+    assert [t.error_code for t in answer.topics if t.name == "d d"] == [17], "what is wrong anyway is told as such"
+    assert meter.settle() == 5_000
+    assert set(controller.image.topics_by_name) == {"a", "b"}
+    answer = await ask(api, DeleteTopicsRequest(topic_names=["a", "x"]), 5, meter=allowed.meter())
+    assert [(t.error_code, t.error_message is None) for t in answer.responses] == [(89, True), (3, False)]
+    wanted = [CreatePartitionsTopic(name=name, count=21, assignments=None) for name in ("a", "x")]
+    answer = await ask(api, CreatePartitionsRequest(topics=wanted), 3, meter=allowed.meter())
+    assert [t.error_code for t in answer.results] == [89, 3]
+    assert len(controller.image.topics_by_name["a"].partitions) == 20
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_old_versions_carry_everything_out_and_throttle(
+    ask: Ask, api: TopicsApi, controller: Controller, validate_only: bool
+) -> None:
+    allowed = Allowed()
+    meter = allowed.meter()
+    request = CreateTopicsRequest(topics=[topic("a", 30, 1), topic("b", 2, 1)], validate_only=validate_only)
+    answer = await ask(api, request, 5, meter=meter)
+    assert [t.error_code for t in answer.topics] == [0, 0]
+    assert meter.settle() == 5_000, "what is only checked is charged all the same"
+    if validate_only:
+        return
+    meter = allowed.meter()
+    wanted = [CreatePartitionsTopic(name="b", count=4, assignments=None)]
+    answer = await ask(api, CreatePartitionsRequest(topics=wanted), 2, meter=meter)
+    assert [t.error_code for t in answer.results] == [0]
+    assert meter.settle() == 6_000
+    meter = allowed.meter()
+    answer = await ask(api, DeleteTopicsRequest(topic_names=["b"]), 4, meter=meter)
+    assert [t.error_code for t in answer.responses] == [0] and meter.settle() == 8_000
+
+
+async def test_a_client_without_a_quota_is_charged_nothing(ask: Ask, api: TopicsApi) -> None:
+    meter = Allowed().quotas.meter("User:other", "test", 0, 0)
+    answer = await ask(api, CreateTopicsRequest(topics=[topic("a", 100, 1)]), 7, meter=meter)
+    assert answer.topics[0].error_code == 0 and meter.settle() == 0

@@ -39,16 +39,19 @@ class Echo:
         self.seen: list[bytes] = []
         self.gates: dict[bytes, asyncio.Future[None]] = {}
         self.regions: list[Region] = []
+        self.throttle_ms = 3_600_000
 
     def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
         connection.context.outlives_peer = bytes(data).startswith(b"write")
-        return start_inline(self._answer(bytes(data)))
+        return start_inline(self._answer(bytes(data), connection))
 
-    async def _answer(self, data: bytes) -> list[Any]:
+    async def _answer(self, data: bytes, connection: Connection) -> list[Any]:
         self.seen.append(data)
         if data.startswith((b"wait", b"write")):
             gate = self.gates[data] = asyncio.get_running_loop().create_future()
             await gate
+        if data.endswith(b"mute"):
+            connection.mute(self.throttle_ms)
         if data.startswith(b"close"):
             raise CloseConnection("asked to")
         if data.startswith(b"silent"):
@@ -269,7 +272,7 @@ async def test_nothing_more_is_executed_while_the_peer_does_not_read(peer: Peer)
 async def test_a_file_shorter_than_promised_closes_the_connection(peer: Peer) -> None:
     region = Region(1000, missing=10)
 
-    async def answer(data: bytes) -> list[Any]:
+    async def answer(data: bytes, connection: Connection) -> list[Any]:
         return [struct.pack(">i", 1000), region]
 
     peer.echo._answer = answer  # type: ignore[method-assign]
@@ -330,3 +333,70 @@ async def test_a_frame_around_the_limit_of_the_shared_buffer_may_arrive_without_
 def pending_bytes(peer: Peer) -> int:
     """Bytes that were sent and not received yet by the broker's side."""
     return int.from_bytes(fcntl.ioctl(peer.ours, termios.TIOCOUTQ, bytes(4)), "little")
+
+
+async def test_a_muted_connection_is_answered_at_once_and_executes_nothing_more(peer: Peer) -> None:
+    await peer.send(frame(b"one") + frame(b"mute") + frame(b"three"))
+    assert await peer.receive(15) == frame(b"one") + frame(b"mute")
+    await peer.send(frame(b"four"))
+    await asyncio.sleep(0.01)
+    assert peer.echo.seen == [b"one", b"mute"]
+    assert peer.connection.is_busy(), "it is not idle"
+
+
+@pytest.mark.parametrize("first", [b"mute", b"wait mute"])
+async def test_a_mute_ends_and_what_came_meanwhile_is_executed(peer: Peer, first: bytes) -> None:
+    peer.echo.throttle_ms = 20
+    began = peer.loop.time()
+    await peer.send(frame(first) + frame(b"two"))
+    if first.startswith(b"wait"):
+        await peer.until(lambda: first in peer.echo.gates)
+        peer.echo.gates[first].set_result(None)
+    await peer.receive(4 + len(first))
+    await peer.send(frame(b"three"))
+    assert await peer.receive(7 + 9) == frame(b"two") + frame(b"three")
+    assert peer.loop.time() - began >= 0.019
+    assert not peer.connection.is_busy()
+
+
+async def test_a_frame_that_does_not_fit_waits_for_the_end_of_a_mute_too(peer: Peer) -> None:
+    peer.echo.throttle_ms = 20
+    large = b"x" * (2 * OWN_BUFFER_ABOVE_BYTES)
+    sending = asyncio.ensure_future(peer.send(frame(b"mute") + frame(large)))
+    assert await peer.receive(8) == frame(b"mute")
+    assert await peer.receive(4 + len(large)) == frame(large)
+    await sending
+
+
+async def test_a_peer_that_goes_while_it_is_muted_is_let_go(peer: Peer) -> None:
+    await peer.send(frame(b"write mute"))
+    await peer.until(lambda: b"write mute" in peer.echo.gates)
+    peer.echo.gates[b"write mute"].set_result(None)
+    await peer.receive(14)
+    peer.ours.shutdown(socket.SHUT_WR)
+    await peer.until(lambda: peer.connection.closed)
+
+
+async def test_what_a_muted_peer_sent_before_it_went_is_executed_in_its_time(peer: Peer) -> None:
+    peer.echo.throttle_ms = 20
+    await peer.send(frame(b"silent mute") + frame(b"silent two") + frame(b"torn")[:-1])
+    peer.ours.close()
+    await peer.until(lambda: peer.connection.closed)
+    assert peer.echo.seen == [b"silent mute", b"silent two"]
+
+
+async def test_a_stop_does_not_wait_for_the_end_of_a_mute(peer: Peer) -> None:
+    await peer.send(frame(b"mute") + frame(b"two"))
+    assert await peer.receive(8) == frame(b"mute")
+    peer.connection.stop()
+    assert await peer.ended()
+    assert peer.echo.seen == [b"mute"]
+
+
+async def test_a_connection_that_stops_is_not_muted_any_more(peer: Peer) -> None:
+    await peer.send(frame(b"wait mute"))
+    await peer.until(lambda: b"wait mute" in peer.echo.gates)
+    peer.connection.stop()
+    peer.echo.gates[b"wait mute"].set_result(None)
+    assert await peer.receive(13) == frame(b"wait mute")
+    assert await peer.ended()

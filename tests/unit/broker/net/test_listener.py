@@ -18,7 +18,7 @@ from broker.quota.connections import ConnectionRates
 from broker.quota.rates import Windows
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import start_inline
-from config.views import ConnectionLimits, ListenerConfig, NetworkConfig
+from config.views import ConnectionLimits, ListenerConfig, ListenerLimits, NetworkConfig
 
 
 def listener(name: str = "PLAINTEXT", host: str = "127.0.0.1", port: int = 0, advertised: int = 0) -> ListenerConfig:
@@ -279,3 +279,64 @@ async def test_refusals_name_the_limit_and_a_flood_of_them_is_one_line(
             assert await rig.is_closed(await rig.connect(bound))
     (line,) = [record.getMessage() for record in caplog.records]
     assert "limit=max.connections=1 refused=1" in line
+
+
+async def test_who_comes_too_fast_to_a_listener_waits_and_so_do_those_behind(rig: Rig) -> None:
+    first, second = rig.open(
+        listener("A"),
+        listener("B"),
+        limits=ConnectionLimits(of_listeners=(("a", ListenerLimits(max_connection_creation_rate=100)),)),
+    )
+    rig.rates.limit(ConnectionLimits(of_listeners=(("a", ListenerLimits(max_connection_creation_rate=1)),)))
+    for _ in range(10):
+        assert await rig.ask(await rig.connect(first), b"in time") == frame(b"in time")
+    late, later = await rig.connect(first), await rig.connect(first)
+    began = rig.loop.time()
+    asked = asyncio.gather(rig.ask(late, b"late"), rig.ask(later, b"later"))
+    assert await rig.ask(await rig.connect(second), b"other") == frame(b"other")
+    assert not asked.done()
+    rig.now_ms += 60_000
+    assert await asked == [frame(b"late"), frame(b"later")]
+    assert rig.loop.time() - began >= 0.99
+
+
+async def test_an_address_that_comes_too_fast_is_kept_for_its_throttle_time_and_sent_away(rig: Rig) -> None:
+    (bound,) = rig.open()
+    rig.rates.follow({(("ip", "127.0.0.1"),): {"connection_creation_rate": 10.0}})
+    for _ in range(100):
+        peer = await rig.connect(bound)
+        assert await rig.ask(peer, b"hello") == frame(b"hello")
+    began = rig.loop.time()
+    assert await rig.is_closed(await rig.connect(bound))
+    assert rig.loop.time() - began >= 0.09
+    assert rig.listeners.accepted_count == 100
+
+
+async def test_a_stop_lets_go_of_connections_that_were_not_let_in(rig: Rig) -> None:
+    (bound,) = rig.open(limits=ConnectionLimits(max_connection_creation_rate=1))
+    for _ in range(10):
+        await rig.ask(await rig.connect(bound), b"hello")
+    peer = await rig.connect(bound)
+    await rig.until(lambda: bool(rig.rates.throttled_ms))
+    rig.listeners.stop_accepting()
+    assert await rig.is_closed(peer)
+
+
+async def test_a_listener_has_a_limit_of_its_own_and_the_one_between_brokers_always_room(rig: Rig) -> None:
+    inner, outer = rig.open(
+        listener("PLAINTEXT"),
+        listener("OUTER"),
+        limits=ConnectionLimits(
+            max_connections=3,
+            of_listeners=(("outer", ListenerLimits(max_connections=2)), ("plaintext", ListenerLimits())),
+        ),
+    )
+    held = [await rig.connect(outer) for _ in range(2)]
+    for peer in held:
+        assert await rig.ask(peer, b"hello") == frame(b"hello")
+    assert await rig.is_closed(await rig.connect(outer))
+    for _ in range(3):
+        assert await rig.ask(await rig.connect(inner), b"broker") == frame(b"broker")
+    held[0].close()
+    await rig.until(lambda: rig.listeners.connection_count == 4)
+    assert await rig.is_closed(await rig.connect(outer)), "three are all that the broker has for others"
