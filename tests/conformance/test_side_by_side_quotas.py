@@ -198,7 +198,7 @@ def test_cluster_changes_are_refused_and_delayed_alike(pair: Pair, unique: str) 
         def named(*names: str) -> list[str]:
             return [f"{unique}.{name}" for name in names]
 
-        a, b, c, d, e, f, g = named("a", "b", "c", "d", "e", "f", "g")
+        a, b, c, d, e, f, g, h, i = named(*"abcdefghi")
         step("fits", lambda client: _create(client, 7, {a: 11}), lambda client: _create(client, 7, {b: 4}))
         step("refused", *(2 * [lambda client: _create(client, 6, {c: 6, d: 6, e: 2})]))
         step("delayed", lambda client: _create(client, 5, {e: 20}), lambda client: _create(client, 5, {f: 1}))
@@ -208,13 +208,15 @@ def test_cluster_changes_are_refused_and_delayed_alike(pair: Pair, unique: str) 
         step("extended, old", lambda client: _extend(client, 2, {b: 30}), lambda client: _extend(client, 2, {b: 31}))
         step("deleted", lambda client: _delete(client, 6, [a]), lambda client: _delete(client, 5, [b]))
         step("deleted, old", lambda client: _delete(client, 4, [b]), lambda client: _delete(client, 4, [c]))
-        step("mixed", lambda client: _create(client, 7, {d: 12, e: 1, "in valid": 1}))
+        step("mixed", lambda client: _create(client, 7, {h: 12, i: 1, a: 1, "in valid": 1}))
         _set(admin, {f"{unique}-{name}": {"controller_mutation_rate": 1} for name in steps})
         for name, calls in steps.items():
             for call in calls:
                 with _client(broker, f"{unique}-{name}") as client:
                     rows, throttle_ms = call(client)
-                seen.append((name, [(row[0].replace(unique, "t"), *row[1:]) for row in rows], throttle_ms > 0))
+                # Of errors that have nothing to do with quotas the words differ.
+                told = [(row[0].replace(unique, "t"), row[1], row[2] if row[1] in (0, 89) else "") for row in rows]
+                seen.append((name, told, throttle_ms > 0))
                 times.append(throttle_ms)
         return seen, times
 
