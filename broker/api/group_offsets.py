@@ -55,6 +55,8 @@ FIRST_FETCH_WITH_TOP_LEVEL_ERROR = 2
 FIRST_FETCH_OF_GROUPS = 8
 FIRST_FETCH_WITH_TOPIC_IDS = 10
 
+_new_tuple = tuple.__new__
+
 AskedTopic = OffsetFetchRequestTopic | OffsetFetchRequestTopics
 
 
@@ -112,11 +114,13 @@ class GroupOffsetsApi:
         by_id = version >= FIRST_COMMIT_WITH_TOPIC_IDS
         topic = image.topics_by_id.get(asked.topic_id) if by_id else image.topics_by_name.get(asked.name)
         missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        count = 0 if topic is None else len(topic.partitions)
         answers: list[OffsetCommitResponsePartition] = []
         for partition in asked.partitions:
-            answer = OffsetCommitResponsePartition(partition_index=partition.partition_index)
+            number = partition.partition_index
+            answer = OffsetCommitResponsePartition(partition_index=number)
             answers.append(answer)
-            if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
+            if topic is None or not 0 <= number < count:
                 answer.error_code = missing
                 continue
             waiting.append(answer)
@@ -249,13 +253,16 @@ def offset_entry(
     topic: TopicImage, committed: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 ) -> OffsetEntry:
     """Give the coordinator's part of a commit for one partition, in a transaction or not."""
-    return OffsetEntry(
-        topic.name,
-        topic.topic_id,
-        committed.partition_index,
-        committed.committed_offset,
-        committed.committed_leader_epoch,
-        committed.committed_metadata or "",
+    return _new_tuple(
+        OffsetEntry,
+        (
+            topic.name,
+            topic.topic_id,
+            committed.partition_index,
+            committed.committed_offset,
+            committed.committed_leader_epoch,
+            committed.committed_metadata or "",
+        ),
     )
 
 

@@ -8,15 +8,28 @@ from functools import partial
 
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import append_marker
-from broker.partition.partition import ACKS_ALL, Marker
-from protocol.records.batch import iter_batches
+from broker.partition.partition import Marker
+from config.views import LogConfig
+from protocol.records.batch import iter_batches, parse_header
 from storage.errors import StorageFailure
 from storage.log.partition_log import PartitionLog
+from storage.log.validator import ValidatedBatch
 from storage.producers.verification import Verification
 from storage.types import AppendOrigin, TopicPartition
 
 SCAN_BYTES = 4 * 1024 * 1024
 """How much is read at a time while a coordinator loads."""
+
+
+def _validated(batch: bytearray, config: LogConfig) -> ValidatedBatch | None:
+    """Give what a validation would find of a batch that was built here just now; None where it has to look."""
+    if (
+        len(batch) > config.max_message_bytes
+        or config.compression_type != "producer"
+        or config.message_timestamp_type != "CreateTime"
+    ):
+        return None
+    return ValidatedBatch(parse_header(batch), None)
 
 
 RunBeside = Callable[[str, Callable[[], bytes]], Awaitable[bytes]]
@@ -43,9 +56,15 @@ class InternalLog:
         while found.is_on_hold:
             await found.room()
             found = self._partitions.get(self._topic, partition)
-        with found.log.transactions.in_hand(verification):
-            end_offset = found.append(batch, acks=ACKS_ALL, origin=AppendOrigin.COORDINATOR).last_offset + 1
-        await found.durable(end_offset)
+        validated = _validated(batch, found.log.config)
+        if verification is None:
+            result = found.append(batch, origin=AppendOrigin.COORDINATOR, validated=validated)
+        else:
+            with found.log.transactions.in_hand(verification):
+                result = found.append(batch, origin=AppendOrigin.COORDINATOR, validated=validated)
+        end_offset = result.last_offset + 1
+        if found.is_held(end_offset):
+            await found.durable(end_offset)
         return end_offset
 
     async def append_marker(self, partition: int, marker: Marker) -> int:

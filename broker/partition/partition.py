@@ -342,7 +342,10 @@ class Partition:
 
     def is_held(self, end_offset: int) -> bool:
         """Tell whether an append that ends there waits for a write or a flush."""
-        return any(held is not None and end_offset > held.bound for held in (self._unwritten, self._due_flush))
+        unwritten, due_flush = self._unwritten, self._due_flush
+        if unwritten is not None and end_offset > unwritten.bound:
+            return True
+        return due_flush is not None and end_offset > due_flush.bound
 
     async def in_file(self, end_offset: int) -> None:
         """Wait until everything below `end_offset` is in the files, be it in the page cache. Raises: as `durable`."""

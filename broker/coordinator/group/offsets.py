@@ -162,7 +162,11 @@ class GroupOffsets:
             self._pending.setdefault(producer_id, {})[key] = committed
             self._open_transactions.setdefault(key.group_id, set()).add(producer_id)
         else:
-            self._put(key, committed)
+            group_id, topic, partition = key
+            try:
+                self._by_group[group_id][topic][partition] = committed
+            except KeyError:
+                self._put(key, committed)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a transaction's marker to its pending commits."""

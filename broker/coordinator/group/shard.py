@@ -44,6 +44,7 @@ from broker.coordinator.group.records import (
     GROUP_TYPE,
     LEGACY_OFFSET_TYPE,
     NO_TIMESTAMP,
+    NOT_IN_LOG,
     OFFSET_TYPE,
     CommittedOffset,
     OffsetKey,
@@ -66,6 +67,8 @@ from protocol.stored.group import GroupMetadataValue, MemberMetadata
 logger = logging.getLogger(__name__)
 
 NO_RETENTION_TIME = -1
+
+_new_tuple = tuple.__new__
 
 
 class OffsetEntry(NamedTuple):
@@ -138,12 +141,8 @@ class GroupShard:
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
         """Apply a stored record; record types of other coordinators are passed over."""
         if record.parsed is not None:
-            key, (committed, leader_epoch, metadata, commit_ms, expire_ms, topic_id, _) = record.parsed
-            self._replay_offset(
-                key,
-                CommittedOffset(committed, leader_epoch, metadata, commit_ms, expire_ms, topic_id, offset),
-                producer_id,
-            )
+            key, committed = record.parsed
+            self._replay_offset(key, _new_tuple(CommittedOffset, (*committed[:-1], offset)), producer_id)
             return
         kind = record_type(record.key)
         if kind in (LEGACY_OFFSET_TYPE, OFFSET_TYPE):
@@ -163,8 +162,9 @@ class GroupShard:
 
     def _replay_offset(self, key: OffsetKey, committed: CommittedOffset | None, producer_id: int) -> None:
         self.offsets.replay(key, committed, producer_id)
-        if committed is not None and self.find(key.group_id) is None:
-            self.groups[key.group_id] = self._rebalancer.new_group(key.group_id)
+        group_id = key.group_id
+        if group_id not in self.groups and group_id not in self.consumer_groups and committed is not None:
+            self.groups[group_id] = self._rebalancer.new_group(group_id)
 
     def replay_end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a transaction's marker."""
@@ -315,17 +315,19 @@ class GroupShard:
         now_ms = self._now_ms()
         has_expiry = request.retention_time_ms != NO_RETENTION_TIME
         expire_ms = now_ms + request.retention_time_ms if has_expiry else NO_TIMESTAMP
+        group_id, max_metadata_bytes = request.group_id, self._config.offset_metadata_max_bytes
         codes: list[ErrorCode] = []
         records: list[CoordinatorRecord] = []
         for entry in request.entries:
-            if _utf16_length(entry.metadata) > self._config.offset_metadata_max_bytes:
+            topic, topic_id, partition, offset, leader_epoch, metadata = entry
+            if metadata and _utf16_length(metadata) > max_metadata_bytes:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
-            committed = CommittedOffset(
-                entry.offset, entry.leader_epoch, entry.metadata, now_ms, expire_ms, entry.topic_id
+            committed = _new_tuple(
+                CommittedOffset, (offset, leader_epoch, metadata, now_ms, expire_ms, topic_id, NOT_IN_LOG)
             )
-            records.append(offset_record(OffsetKey(request.group_id, entry.topic, entry.partition), committed))
+            records.append(offset_record(_new_tuple(OffsetKey, (group_id, topic, partition)), committed))
         return Outcome(codes, records)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> Outcome[list[ErrorCode]]:
