@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import Lifecycle, ShardContext
 from broker.coordinator.shard import CoordinatorRecord, Shard
+from broker.runtime.failures import unexplained
 from protocol.records.batch import NO_PRODUCER_ID, parse_header
 from protocol.records.record import iter_records
 
@@ -36,8 +37,11 @@ class ShardLoader(Generic[S]):
         for context in contexts:
             try:
                 await self._load(context)
-            except Exception:  # a background job's border: this partition stays out, the others load
-                logger.exception("coordinator load failed coordinator=%s partition=%d", self._name, context.partition)
+            except Exception as failure:  # a background job's border: this partition stays out, the others load
+                logger.error(
+                    "coordinator load failed coordinator=%s partition=%d reason=%s",
+                    self._name, context.partition, failure, exc_info=unexplained(failure),
+                )  # fmt: skip
                 if context.state is Lifecycle.LOADING:
                     context.state = Lifecycle.FAILED
 

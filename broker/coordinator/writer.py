@@ -125,10 +125,12 @@ class ShardWriter(Generic[S]):
                 batch = self._batch_of(chunk, context.partition, transaction)
                 next_offset = await self._log.append(context.partition, batch, verification)
             except Exception as failure:  # a background job's border: the command fails, the shard goes on
-                code = write_error_code(self._append_error_code(failure))
+                cause = self._append_error_code(failure)
+                code = write_error_code(cause)
                 logger.warning(
-                    "coordinator append failed coordinator=%s partition=%d error=%s records=%d",
-                    self._name, context.partition, code.name, len(chunk), exc_info=failure,
+                    "coordinator append failed coordinator=%s partition=%d error=%s records=%d reason=%s",
+                    self._name, context.partition, code.name, len(chunk), failure,
+                    exc_info=failure if cause is ErrorCode.UNKNOWN_SERVER_ERROR else None,
                 )  # fmt: skip
                 break
             if context.state is not Lifecycle.ACTIVE:

@@ -175,6 +175,31 @@ def test_without_its_metadata_or_any_directory_the_broker_ends(
     broker.log_path.write_text("")  # its errors were wanted
 
 
+@pytest.mark.parametrize("gone", [("first",), ("first", "second"), ("metadata",)])
+def test_a_stop_that_finds_a_directory_gone_says_so_and_vouches_for_nothing(
+    tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
+) -> None:
+    dirs = {name: tmp_path / name for name in ("first", "second", "metadata")}
+    broker = broker_factory(
+        {"log.dirs": f"{dirs['first']},{dirs['second']}"}
+        | ({"metadata.log.dir": str(dirs["metadata"])} if "metadata" in gone else {})
+    )
+    with RawClient((broker.host, broker.port)) as client:
+        client.create_topic("t", FRESH_PARTITIONS)
+        client.append("t", batches.simple("v"))
+        find_coordinator(client, "g")
+        RawProducer(client, "id").init()
+    for name in gone:
+        shutil.rmtree(dirs[name])
+    assert broker.stop() == 1
+    text = broker.log_text()
+    for name in gone:
+        assert f"log directory offline dir={dirs[name]} " in text
+    assert "Traceback" not in text
+    assert not any((dirs[name] / ".kafka_cleanshutdown").exists() for name in gone)
+    broker.log_path.write_text("")  # its errors were wanted
+
+
 def work_until_it_ends(broker: BrokerProcess) -> None:
     """Let the controller and both coordinators write, again and again, until the broker hangs up."""
     with (
@@ -236,6 +261,40 @@ def test_a_lost_metadata_directory_leaves_clear_lines_whatever_goes_on(
     text = broker.log_text()
     assert f"log directory offline dir={dirs[gone[0]]} " in text
     assert "stopping reason=the log directory of the cluster metadata failed: " in text
+    assert "Traceback" not in text
+    assert "never retrieved" not in text
+    broker.log_path.write_text("")  # its errors were wanted
+
+
+def test_a_lost_directory_under_groups_and_transactions_leaves_clear_lines_and_the_others_work(
+    tmp_path: Path, broker_factory: Callable[..., BrokerProcess]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    broker = broker_factory(
+        {
+            "log.dirs": f"{first},{second}",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.num.partitions": "4",
+            "log.initial.task.delay.ms": "0",
+            "log.retention.check.interval.ms": "100",
+            "log.flush.offset.checkpoint.interval.ms": "50",
+            "replica.high.watermark.checkpoint.interval.ms": "50",
+        }
+    )
+    with RawClient((broker.host, broker.port)) as client:
+        client.create_topic("t", FRESH_PARTITIONS)
+        find_coordinator(client, "g")
+        RawProducer(client, "id").init().add("t", *range(FRESH_PARTITIONS))
+        worker = threading.Thread(target=work_until_it_ends, args=(broker,))
+        worker.start()
+        eventually(lambda: "new-20" in client.topic_names(), what="work under way")
+        shutil.rmtree(second, ignore_errors=True)
+        eventually(lambda: f"log directory offline dir={second} " in broker.log_text(), within_s=NOTICED_WITHIN_S)
+        seen = len(client.topic_names())
+        eventually(lambda: len(client.topic_names()) > seen + 20, what="work that goes on")
+    assert broker.stop() == 0
+    worker.join()
+    text = broker.log_text()
     assert "Traceback" not in text
     assert "never retrieved" not in text
     broker.log_path.write_text("")  # its errors were wanted

@@ -1,6 +1,7 @@
 """The runtime: load, one command at a time, shared batches, answers only after the append, failures without a trace."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -9,6 +10,7 @@ from broker.coordinator.runtime import CoordinatorRuntime
 from broker.coordinator.shard import CoordinatorRecord, Outcome
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
+from storage.errors import StorageFailure
 from tests.sim.groups import CODES, BatchTooLarge, MemoryLog, StorageDown, Tasks, settle
 
 
@@ -235,6 +237,39 @@ async def test_errors_of_an_append_are_told_as_coordinator_errors(failure: Excep
     with pytest.raises(WriteFailed) as told:
         await runtime.execute(0, lambda shard: shard.write("a"))
     assert told.value.write_code is code
+
+
+@pytest.mark.parametrize(("failure", "is_ours"), [(StorageDown("the disk is gone"), False), (OSError("?"), True)])
+async def test_an_append_that_fails_is_logged_with_a_traceback_only_if_nobody_knows_the_failure(
+    failure: Exception, is_ours: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = MemoryLog()
+    log.failure = failure
+    runtime = make_runtime(log)
+    runtime.load([0])
+    with pytest.raises(WriteFailed):
+        await runtime.execute(0, lambda shard: shard.write("a"))
+    [record] = caplog.records
+    assert f"reason={failure}" in record.getMessage()
+    assert (record.exc_info is not None) == is_ours
+
+
+@pytest.mark.parametrize(("failure", "is_ours"), [(StorageFailure("the disk is gone"), False), (KeyError("?"), True)])
+async def test_a_load_that_fails_is_logged_with_a_traceback_only_if_the_fault_is_ours(
+    failure: Exception, is_ours: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scan(log: MemoryLog, partition: int) -> AsyncIterator[memoryview]:
+        raise failure
+        yield
+
+    monkeypatch.setattr(MemoryLog, "scan", scan)
+    runtime = make_runtime(MemoryLog())
+    runtime.load([0])
+    [record] = caplog.records
+    assert f"reason={failure}" in record.getMessage()
+    assert (record.exc_info is not None) == is_ours
+    with pytest.raises(NotCoordinator):
+        runtime.read(0)
 
 
 async def test_mass_deletions_are_spread_over_batches_of_bounded_size() -> None:
