@@ -13,7 +13,7 @@ from config.key import ConfigKey
 from config.keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import ChainLink, ConfigSource, Effective, Resolver
 
-_TYPE_UNKNOWN = 0
+TYPE_UNKNOWN = 0
 
 
 class ConfigEntry(NamedTuple):
@@ -114,6 +114,6 @@ def _entry(effective: Effective, row: ConfigKey | None, is_broker: bool) -> Conf
         source=effective.source,
         is_sensitive=is_sensitive,
         synonyms=synonyms,
-        type_code=_TYPE_UNKNOWN if row is None else int(row.type),
+        type_code=TYPE_UNKNOWN if row is None else int(row.type),
         documentation=None if row is None else row.doc,
     )

@@ -3,14 +3,16 @@
 - AlterConfigs v2 and IncrementalAlterConfigs v1 are flexible; nothing else changed.
 - AlterConfigs replaces all values of a resource; what it does not name is inherited again.
 - A change is on disk, visible in DescribeConfigs and in force when its answer is sent.
-- Differences from the reference: broker loggers have no names, so every one is unknown; an operation that does not
-  exist is an invalid request everywhere, while the reference fails on topics.
+- Levels of loggers are this process's own: no record, and as configured again after a restart.
+- Differences from the reference: an operation that does not exist is an invalid request everywhere, while the reference
+  fails on topics.
 
 Source: ConfigAdminManager, RuntimeLoggerManager.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from broker.api.configs import BROKER_LOGGER_RESOURCE
@@ -19,12 +21,15 @@ from broker.api.route import RequestContext, Route
 from broker.metadata.controller.configs import AlterResult, ConfigChange, ResourceChange
 from broker.metadata.controller.run import Controller
 from broker.metadata.errors import InvalidConfiguration, InvalidRequest, MetadataError
+from broker.runtime import loggers
 from config.operations import Operation
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs, incremental_alter_configs
 from protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+logger = logging.getLogger(__name__)
 
 
 class AlterConfigsApi:
@@ -85,38 +90,65 @@ class AlterConfigsApi:
         return IncrementalAlterConfigsResponse(responses=responses)
 
     async def _alter(self, entries: Sequence[ResourceChange], *, validate_only: bool) -> list[AlterResult]:
-        """Let the controller change what the metadata holds, and answer for the rest; in request order."""
-        stored = [entry for entry in entries if self._refusal(entry) is None]
+        """Let the controller change what the metadata holds, and see to loggers; in request order."""
+        stored = [entry for entry in entries if not _is_of_loggers(entry)]
         try:
             results = iter(await self._controller.alter_configs(stored, validate_only=validate_only))
         except MetadataError as refusal:
             return [AlterResult(entry.resource, refusal) for entry in entries]
-        answers = []
-        for entry in entries:
-            refused = self._refusal(entry)
-            answers.append(next(results) if refused is None else AlterResult(entry.resource, refused))
-        return answers
+        return [
+            AlterResult(entry.resource, self._alter_loggers(entry, validate_only=validate_only))
+            if _is_of_loggers(entry)
+            else next(results)
+            for entry in entries
+        ]
 
-    def _refusal(self, entry: ResourceChange) -> MetadataError | None:
-        """Return why a resource never reaches the controller, None when it does."""
-        kind, name = entry.resource
-        if kind == BROKER_LOGGER_RESOURCE and not entry.replaces_all:
-            return self._logger_refusal(name, entry.changes)
+    def _alter_loggers(self, entry: ResourceChange, *, validate_only: bool) -> MetadataError | None:
+        """Change the levels of loggers, all or none; returns why none."""
+        try:
+            self._check_loggers(entry)
+        except MetadataError as refusal:
+            return refusal
+        for change in () if validate_only else entry.changes:
+            if change.operation == Operation.SET and change.value is not None:
+                loggers.set_level(change.name, change.value)
+            else:
+                loggers.unset_level(change.name)
+            logger.warning("log level changed logger=%s level=%s", change.name, loggers.levels()[change.name])
         return None
 
-    def _logger_refusal(self, name: str, changes: Sequence[ConfigChange]) -> MetadataError:
+    def _check_loggers(self, entry: ResourceChange) -> None:
+        _, name = entry.resource
         try:
             node_id = int(name)
         except ValueError:
-            return InvalidRequest(f"Node id must be an integer, but it is: {name}")
+            raise InvalidRequest(f"Node id must be an integer, but it is: {name}") from None
         if node_id != self._node_id:
-            return InvalidRequest(f"Unexpected node id. Expected {self._node_id}, but received {name}")
-        for change in changes:
-            if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-                operation = Operation(change.operation).name
-                return InvalidRequest(f"{operation} operation is not allowed for the BROKER_LOGGER resource")
-        names = ", ".join(change.name for change in changes[:1]) or "''"
-        return InvalidConfiguration(f"Logger {names} does not exist!")
+            raise InvalidRequest(f"Unexpected node id. Expected {self._node_id}, but received {name}")
+        for change in entry.changes:
+            _check_logger(change)
+
+
+def _is_of_loggers(entry: ResourceChange) -> bool:
+    """Tell whether a change is for loggers; to replace all of them is refused with what the metadata cannot hold."""
+    return entry.resource[0] == BROKER_LOGGER_RESOURCE and not entry.replaces_all
+
+
+def _check_logger(change: ConfigChange) -> None:
+    if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        operation = Operation(change.operation).name
+        raise InvalidRequest(f"{operation} operation is not allowed for the BROKER_LOGGER resource")
+    if change.operation not in (Operation.SET, Operation.DELETE):
+        raise InvalidRequest(f"Unknown operation type {change.operation} is not allowed for the BROKER_LOGGER resource")
+    if not loggers.exists(change.name):
+        raise InvalidConfiguration(f"Logger {change.name} does not exist!")
+    if change.operation == Operation.SET and change.value not in loggers.LEVELS:
+        raise InvalidConfiguration(
+            f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(loggers.LEVELS)}"
+        )
+    if change.operation == Operation.DELETE and change.name == loggers.ROOT:
+        raise InvalidRequest("Removing the log level of the root logger is not allowed")
 
 
 def _told(error: MetadataError | None, context: RequestContext) -> tuple[ErrorCode, str | None]:

@@ -26,7 +26,9 @@ from broker.metadata.image import (
     ClusterImage,
 )
 from broker.metadata.names import check_topic_name
+from broker.runtime import loggers
 from config.dynamic import (
+    TYPE_UNKNOWN,
     ConfigEntry,
     describe_broker,
     describe_broker_defaults,
@@ -34,7 +36,7 @@ from config.dynamic import (
     describe_group,
     describe_topic,
 )
-from config.resolve import Resolver
+from config.resolve import ConfigSource, Resolver
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_configs import (
@@ -144,7 +146,7 @@ class ConfigsApi:
             if not name:
                 raise InvalidRequest("Broker id must not be empty")
             self._ensure_own_id(name, "expected {} but received {}")
-            return []
+            return [_of_logger(one, level) for one, level in loggers.levels().items() if not keys or one in keys]
         overrides = image.configs.get((resource_type, name), {})
         if resource_type == GROUP_RESOURCE:
             if not name:
@@ -165,6 +167,10 @@ class ConfigsApi:
             raise InvalidRequest("Unexpected broker id, " + expectation.format(self._node_id, name))
 
 
+def _of_logger(name: str, level: str) -> ConfigEntry:
+    return ConfigEntry(name, level, False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), TYPE_UNKNOWN, "")
+
+
 def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
@@ -178,5 +184,6 @@ def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Describ
         if synonyms
         else [],
         config_type=entry.type_code,
-        documentation=entry.documentation if documentation else None,
+        # An empty one, as loggers have, is told unasked.
+        documentation=entry.documentation if documentation or not entry.documentation else None,
     )

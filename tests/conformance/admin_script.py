@@ -685,6 +685,16 @@ def _topics() -> list[Step]:
 def _other_configs() -> list[Step]:
     twice = _change(TOPIC, "{t}", ("retention.ms", SET, "1000"))
     twice["resources"] *= 2
+    loud = _change(LOGGER, "1", ("root", SET, "DEBUG"))
+    levels: dict[str, list[tuple[str, int, str | None]]] = {
+        "a level of the root logger": [("root", SET, "ERROR")],
+        "no such level": [("root", SET, "LOUD")],
+        "a level in small letters": [("root", SET, "debug")],
+        "no level for the root logger": [("root", DELETE, None)],
+        "no level for a logger that is not": [("no.such", DELETE, None)],
+        "subtract from the root logger": [("root", SUBTRACT, "INFO")],
+        "a level and one that is not": [("root", SET, "DEBUG"), ("no.such", SET, "DEBUG")],
+    }
     return [
         Step("describe an unknown topic", "describe_configs", 4, _describe(TOPIC, "{t}-unknown")),
         Step("describe an illegal topic", "describe_configs", 4, _describe(TOPIC, "a b")),
@@ -703,6 +713,13 @@ def _other_configs() -> list[Step]:
         Step("unknown logger", "incremental_alter_configs", 1, _change(LOGGER, "1", ("no.such", SET, "INFO"))),
         Step("append to a logger", "incremental_alter_configs", 1, _change(LOGGER, "1", ("no.such", APPEND, "INFO"))),
         Step("replace a logger", "alter_configs", 2, _replace(LOGGER, "1", a="INFO")),
+        Step("loggers may be validated only", "incremental_alter_configs", 1, {**loud, "validate_only": True}),
+        *(
+            Step(name, "incremental_alter_configs", 1, _change(LOGGER, "1", *changes))
+            for name, changes in levels.items()
+        ),
+        Step("describe the root logger", "describe_configs", 4, _describe(LOGGER, "1", "root")),
+        Step("describe a logger that is not", "describe_configs", 4, _describe(LOGGER, "1", "no.such")),
         Step("replace kind 99", "alter_configs", 2, _replace(99, "1", a="INFO")),
     ]
 

@@ -192,3 +192,19 @@ def test_client_metrics(tools: Tools, unique: str) -> None:
     metrics.delete("interval.ms", "metrics", "match")
     assert unique not in tools.run(CONFIGS, "--entity-type", "client-metrics", "--describe")
     assert "Illegal client matching pattern" in metrics.refused("match=[colour=red]")
+
+
+def test_loggers(tools: Tools) -> None:
+    loggers = Entity(tools, "--broker-logger", "1")
+    before = loggers.shown()["root"].split()[0]
+    loggers.add(root="WARN")
+    try:
+        assert loggers.shown()["root"] == "WARN sensitive=false synonyms={}"
+        # The tool looks up what it deletes among those that exist, and asks the broker no further.
+        assert "Invalid broker logger(s): no.such" in loggers.refused("no.such=DEBUG")
+        assert "Valid log levels are" in loggers.refused("root=LOUD")
+        gone = tools.refusal(CONFIGS, *loggers.named, "--alter", "--delete-config", "root")
+        assert "Removing the log level of the root logger is not allowed" in gone
+    finally:
+        loggers.add(root=before)
+    assert loggers.shown()["root"].split()[0] == before

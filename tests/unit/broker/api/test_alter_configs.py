@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -119,20 +120,84 @@ async def test_the_order_of_the_request_is_kept_around_what_is_refused_here(ask:
     ]
 
 
+LOGGED = "tests.some.room"
+SUPPORTED = "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+
+
+@pytest.fixture
+def some_logger() -> Iterator[logging.Logger]:
+    """Give a logger that nobody else has."""
+    found = logging.getLogger(LOGGED)
+    yield found
+    found.setLevel(logging.NOTSET)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "code", "message"),
     [
         ("1", ("kafka.server", "DEBUG", SET), 40, "Logger kafka.server does not exist!"),
+        ("1", ("kafka.server", None, DELETE), 40, "Logger kafka.server does not exist!"),
         ("1", ("kafka.server", "DEBUG", APPEND), 42, "APPEND operation is not allowed for the BROKER_LOGGER resource"),
+        ("1", (LOGGED, "DEBUG", 9), 42, "Unknown operation type 9 is not allowed for the BROKER_LOGGER resource"),
+        *(
+            (
+                "1",
+                (LOGGED, level, SET),
+                40,
+                f"Cannot set the log level of {LOGGED} to {level} as it is not a "
+                f"supported log level. Valid log levels are {SUPPORTED}",
+            )
+            for level in ("debug", "LOUD", None)
+        ),
+        ("1", ("root", None, DELETE), 42, "Removing the log level of the root logger is not allowed"),
         ("", ("kafka.server", "DEBUG", SET), 42, "Node id must be an integer, but it is: "),
         ("7", ("kafka.server", "DEBUG", SET), 42, "Unexpected node id. Expected 1, but received 7"),
     ],
 )
-async def test_no_logger_is_known(
-    ask: Ask, api: AlterConfigsApi, name: str, change: tuple[str, str, int], code: int, message: str
+async def test_levels_that_loggers_may_not_have_are_refused(
+    ask: Ask,
+    api: AlterConfigsApi,
+    some_logger: logging.Logger,
+    name: str,
+    change: tuple[str, str | None, int],
+    code: int,
+    message: str,
 ) -> None:
-    answer = await ask(api, IncrementalAlterConfigsRequest(resources=[single(LOGGER, name, change)]), 1)
-    assert answers(answer) == [(LOGGER, name, code, message)]
+    request = IncrementalAlterConfigsRequest(resources=[single(LOGGER, name, (LOGGED, "DEBUG", SET), change)])
+    assert answers(await ask(api, request, 1)) == [(LOGGER, name, code, message)]
+    assert some_logger.level == logging.NOTSET, "all of a request or nothing"
+
+
+async def test_levels_of_loggers_are_set_shown_and_taken_back(
+    ask: Ask, api: AlterConfigsApi, controller: Controller, some_logger: logging.Logger
+) -> None:
+    describing = ConfigsApi(lambda: controller.image, LiveConfig(Resolver({}), NODE_ID).resolver, NODE_ID)
+
+    async def shown() -> dict[str, tuple[str | None, int, bool]]:
+        resource = DescribeConfigsResource(resource_type=LOGGER, resource_name=str(NODE_ID), configuration_keys=None)
+        [result] = (await ask(describing, DescribeConfigsRequest(resources=[resource]), 4)).results
+        return {row.name: (row.value, row.config_source, row.read_only) for row in result.configs}
+
+    async def change(*changes: tuple[str, str | None, int], validate_only: bool = False) -> None:
+        request = IncrementalAlterConfigsRequest(
+            resources=[single(LOGGER, str(NODE_ID), *changes)], validate_only=validate_only
+        )
+        assert answers(await ask(api, request, 1)) == [(LOGGER, str(NODE_ID), 0, None)]
+
+    before = await shown()
+    await change((LOGGED, "DEBUG", SET), validate_only=True)
+    assert await shown() == before and before[LOGGED] == before["root"]
+    await change(("tests.some", "ERROR", SET))
+    assert (await shown())[LOGGED] == ("ERROR", 6, False), "a logger has the level of its package"
+    await change((LOGGED, "TRACE", SET))
+    assert some_logger.level == 5 and (await shown())[LOGGED] == ("TRACE", 6, False)
+    await change((LOGGED, None, DELETE), ("tests.some", None, DELETE))
+    assert await shown() == before
+    await change(("root", "FATAL", SET))
+    try:
+        assert (await shown())["root"][0] == (await shown())[LOGGED][0] == "FATAL"
+    finally:
+        await change(("root", before["root"][0], SET))
 
 
 async def test_more_than_one_command_may_do_is_refused_for_every_resource(
