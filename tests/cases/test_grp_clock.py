@@ -22,6 +22,7 @@ from tests.harness.transactions import read_committed
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="shifts the clock of a Python process")
 
 HOUR_S = 3600
+FENCED = 90
 SESSION_MS = 6000
 LONGER_THAN_A_SESSION_S = 8.0
 PROPERTIES = {
@@ -89,15 +90,21 @@ def test_grp_13_the_wall_clock_is_set_back_and_forward(
     topic, group = "t", "g"
     with RawClient(address(broker)) as client:
         client.create_topic(topic, retention_ms="-1", message_timestamp_before_max_ms=str(2**62))
+        client.create_topic("other", message_timestamp_before_max_ms=str(2**62))
         find_coordinator(client, group)
         at_first = negative_values(broker.http_get("/metrics"))
         members = two_members(broker, group, topic)
         generation = members[0].generation
         life = Life(client, members, RawProducer(client, "id").init(), topic)
         life.turn()
-        for shift_s in (-HOUR_S, HOUR_S):
+        for shift_s, outcomes in ((-HOUR_S, {0}), (HOUR_S, {0, FENCED})):  # two hours are longer than its timeout
+            over = RawProducer(client, f"over{shift_s}").init()
+            assert over.add("other", 0) == [0]
+            over.send("other", "over the step")
             clock.set(shift_s)
             life.go_on(LONGER_THAN_A_SESSION_S)
+            assert over.finish(commit=True) in outcomes
+            wait_until_decided(client, "other")
             newcomer = Member(RawClient(address(broker)), f"g{shift_s}", session_timeout_ms=SESSION_MS)
             newcomer.become_stable()
             assert newcomer.heartbeat() == 0
