@@ -165,7 +165,12 @@ def describe(client: RawClient, group: str, version: int = 5) -> Struct:
 
 
 def listed(client: RawClient) -> dict[str, str]:
-    """List all groups with their states."""
-    answer = client.request("list_groups", 4, states_filter=[])
+    """List all groups with their states, once every partition of the offsets topic is loaded."""
+
+    def ask() -> Struct | None:
+        answer = client.request("list_groups", 4, states_filter=[])
+        return None if answer.error_code in RETRIED else answer
+
+    answer = eventually(ask, what="list of groups")
     assert answer.error_code == 0
     return {row.group_id: row.group_state for row in answer.groups}
