@@ -70,10 +70,18 @@ class CommittedOffset(NamedTuple):
     record_offset: int = NOT_IN_LOG
 
 
+class ParsedOffset(NamedTuple):
+    """A commit as a record of it says, but for where it stands."""
+
+    key: OffsetKey
+    committed: CommittedOffset
+
+
 def offset_record(key: OffsetKey, committed: CommittedOffset) -> CoordinatorRecord:
     """Write one commit."""
     if committed.expire_timestamp_ms == NO_TIMESTAMP:
-        return _new_tuple(CoordinatorRecord, (_offset_key(key), _offset_value(committed), (key, committed)))
+        parsed = _new_tuple(ParsedOffset, (key, committed))
+        return _new_tuple(CoordinatorRecord, (_offset_key(key), _offset_value(committed), parsed))
     value = OffsetCommitValue(
         offset=committed.offset,
         metadata=committed.metadata,

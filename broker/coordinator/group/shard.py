@@ -48,6 +48,7 @@ from broker.coordinator.group.records import (
     OFFSET_TYPE,
     CommittedOffset,
     OffsetKey,
+    ParsedOffset,
     group_tombstone,
     offset_record,
     offset_tombstone,
@@ -140,8 +141,12 @@ class GroupShard:
 
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
         """Apply a stored record; record types of other coordinators are passed over."""
-        if record.parsed is not None:
-            key, committed = record.parsed
+        parsed = record.parsed
+        if parsed is not None:
+            if type(parsed) is not ParsedOffset:
+                self._consumer_replay.apply_parsed(parsed)
+                return
+            key, committed = parsed
             self._replay_offset(key, _new_tuple(CommittedOffset, (*committed[:-1], offset)), producer_id)
             return
         kind = record_type(record.key)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-from broker.coordinator.group.consumer.assignor import AssigneeSpec, TargetBuilder
+from broker.coordinator.group.consumer.assignor import AssigneeSpec, Subscriptions, TargetBuilder
 from broker.coordinator.group.consumer.member import Target
 
 BALANCING_PASSES = 16
@@ -75,24 +75,54 @@ def _take_previous(member: AssigneeSpec, free: dict[Partition, None]) -> list[Pa
     return taken
 
 
+class _Loads:
+    """How much each member has, and who has least of a subscription."""
+
+    def __init__(self, subscriptions: Subscriptions, member_count: int) -> None:
+        self.of = [0] * member_count
+        self._number_of = [0] * member_count
+        # By subscription, (load, member); what has changed since is passed over.
+        self._heaps: list[list[tuple[int, int]]] = []
+        for number, group in enumerate(subscriptions.groups):
+            self._heaps.append([(0, index) for index in group])
+            for index in group:
+                self._number_of[index] = number
+
+    def add(self, index: int, step: int) -> None:
+        """Count partitions that a member gets, or gives away."""
+        load = self.of[index] = self.of[index] + step
+        heapq.heappush(self._heaps[self._number_of[index]], (load, index))
+
+    def least(self, numbers: Sequence[int]) -> tuple[int, int]:
+        """Give the least loaded member of some subscriptions, with its load."""
+        return min(self._least_of(number) for number in numbers)
+
+    def _least_of(self, number: int) -> tuple[int, int]:
+        heap = self._heaps[number]
+        while self.of[heap[0][1]] != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0]
+
+
 class _Mixed:
     """An assignment of members with different subscriptions."""
 
     def __init__(self, members: Sequence[AssigneeSpec], partition_counts: Mapping[bytes, int]) -> None:
         self._counts = partition_counts
-        self._subscribers: dict[bytes, list[int]] = {}
-        for index, member in enumerate(members):
-            for topic_id in member.topic_ids:
-                self._subscribers.setdefault(topic_id, []).append(index)
         self._members = members
-        self._loads = [0] * len(members)
-        # The numbers of each member by topic; popped from the end, so the highest numbers move first.
-        self._owned: list[dict[bytes, list[int]]] = [{} for _ in members]
+        subscriptions = Subscriptions(members)
+        self._subscribers = subscriptions.by_topic
+        self._loads = _Loads(subscriptions, len(members))
+        # Who has which numbers of each topic; popped from the end, so the highest numbers move first.
+        self._owners: dict[bytes, dict[int, list[int]]] = {topic_id: {} for topic_id in self._subscribers}
         # The topics with most to give each subscriber come first: with them there is least choice.
-        self._topics = sorted(
-            self._subscribers,
-            key=lambda t: (-partition_counts[t] / len(self._subscribers[t]), len(self._subscribers[t]), t),
-        )
+        counts = {numbers: subscriptions.count(numbers) for numbers in set(self._subscribers.values())}
+
+        def order(topic_id: bytes) -> tuple[float, int, bytes]:
+            count = counts[self._subscribers[topic_id]]
+            return -partition_counts[topic_id] / count, count, topic_id
+
+        self._topics = sorted(self._subscribers, key=order)
 
     def assign(self) -> dict[str, Target]:
         """Keep, hand out, balance."""
@@ -102,55 +132,41 @@ class _Mixed:
         for index, member in enumerate(self._members):
             for topic_id, number in _take_previous(member, free):
                 self._give(index, topic_id, number)
-        heaps: dict[bytes, list[tuple[int, int]]] = {}
         for topic_id, number in free:
-            if topic_id not in heaps:
-                heaps = {topic_id: self._heap(topic_id)}
-            _, index = heaps[topic_id][0]
-            self._give(index, topic_id, number)
-            heapq.heapreplace(heaps[topic_id], (self._loads[index], index))
+            self._give(self._loads.least(self._subscribers[topic_id])[1], topic_id, number)
         for _ in range(BALANCING_PASSES):
             if not sum(self._balance(topic_id) for topic_id in self._topics):
                 break
         builder = TargetBuilder()
-        for member, topics in zip(self._members, self._owned, strict=True):
-            for topic_id, numbers in topics.items():
+        for topic_id, owners in self._owners.items():
+            for index, numbers in owners.items():
                 for number in numbers:
-                    builder.add(member.member_id, topic_id, number)
+                    builder.add(self._members[index].member_id, topic_id, number)
         return builder.build()
 
     def _give(self, index: int, topic_id: bytes, number: int) -> None:
-        self._owned[index].setdefault(topic_id, []).append(number)
-        self._loads[index] += 1
-
-    def _heap(self, topic_id: bytes) -> list[tuple[int, int]]:
-        heap = [(self._loads[index], index) for index in self._subscribers[topic_id]]
-        heapq.heapify(heap)
-        return heap
+        self._owners[topic_id].setdefault(index, []).append(number)
+        self._loads.add(index, 1)
 
     def _balance(self, topic_id: bytes) -> int:
         """Move partitions of one topic from loaded subscribers to less loaded ones; tell how many."""
-        least = self._heap(topic_id)
-        most = [(-load, index) for load, index in least if self._owned[index].get(topic_id)]
+        owners, loads, subscribers = self._owners[topic_id], self._loads, self._subscribers[topic_id]
+        most = [(-loads.of[index], index) for index, numbers in owners.items() if numbers]
         heapq.heapify(most)
         moved = 0
         while most:
             giver_load, giver = -most[0][0], most[0][1]
-            taker_load, taker = least[0]
-            if giver_load != self._loads[giver] or not self._owned[giver].get(topic_id):
+            if giver_load != loads.of[giver] or not owners[giver]:
                 heapq.heappop(most)
-                if self._owned[giver].get(topic_id):
-                    heapq.heappush(most, (-self._loads[giver], giver))
+                if owners[giver]:
+                    heapq.heappush(most, (-loads.of[giver], giver))
                 continue
-            if taker_load != self._loads[taker]:
-                heapq.heapreplace(least, (self._loads[taker], taker))
-                continue
+            taker_load, taker = loads.least(subscribers)
             if giver_load - taker_load <= 1:
                 break
-            number = self._owned[giver][topic_id].pop()
-            self._loads[giver] -= 1
+            number = owners[giver].pop()
+            loads.add(giver, -1)
             self._give(taker, topic_id, number)
             moved += 1
-            heapq.heapreplace(least, (self._loads[taker], taker))
-            heapq.heapreplace(most, (-self._loads[giver], giver))
+            heapq.heapreplace(most, (-loads.of[giver], giver))
         return moved

@@ -86,7 +86,13 @@ class ClassicMembers:
         else:
             old = self._consumers.static_holder(group, member_id, instance_id)
         update = MemberUpdate(
-            self._world, self._consumers.timers, group, old, _updated(old, request, subscription), records
+            self._world,
+            self._consumers.timers,
+            self._consumers.assigning,
+            group,
+            old,
+            _updated(old, request, subscription),
+            records,
         )
         names_changed = update.write_metadata()
         has_changed = self._regexes.follow(group, old, update.new, records) is not RegexChange.NONE or names_changed

@@ -9,7 +9,7 @@ Source: ConsumerGroup, ModernGroup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
@@ -23,7 +23,10 @@ from broker.coordinator.errors import (
 from broker.coordinator.group.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
 from broker.coordinator.group.consumer.reconcile import FREE
 from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
-from broker.metadata.image import ClusterImage
+from broker.metadata.image import ClusterImage, TopicImage
+
+KNOWN_SUBSCRIPTIONS = 64
+"""So many different ones of a group are remembered with their topics."""
 
 FIRST_EPOCH = 1
 """The epoch of a group before anybody is in it; its first member makes it 2."""
@@ -75,6 +78,10 @@ class ConsumerGroup:
         self.classic_protocols: Counter[str] = Counter()
         self.classic_count = 0
         self._owners: dict[bytes, dict[int, int]] = {}
+        # The topics of subscriptions, with what they were found from.
+        self._topic_ids: dict[
+            tuple[frozenset[str], str | None], tuple[Mapping[str, TopicImage], ResolvedRegex, frozenset[bytes]]
+        ] = {}
         # In memory only: the group epoch since which topics are known to be unchanged; None when they may have changed.
         self.refreshed_epoch: int | None = None
 
@@ -137,10 +144,12 @@ class ConsumerGroup:
         """Add a member, or replace it by its next value."""
         old = self.members.get(member.member_id)
         if old is not None:
-            self._count(old, -1)
             self._release(old)
         self.members[member.member_id] = member
-        self._count(member, 1)
+        if old is None or not old.asks_as(member):
+            if old is not None:
+                self._count(old, -1)
+            self._count(member, 1)
         for part in (member.assigned, member.pending_revocation):
             for topic_id, epochs in part.items():
                 self._owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.epoch))
@@ -210,10 +219,17 @@ class ConsumerGroup:
     def topic_ids_of(self, member: ConsumerMember, image: ClusterImage) -> frozenset[bytes]:
         """Give the topics a member subscribes to, those that exist."""
         names = member.topic_names
-        if member.topic_regex:
-            names |= self.resolved.get(member.topic_regex, NOTHING_RESOLVED).topics
+        resolved = self.resolved.get(member.topic_regex, NOTHING_RESOLVED) if member.topic_regex else NOTHING_RESOLVED
         known = image.topics_by_name
-        return frozenset(known[name].topic_id for name in names if name in known)
+        asked = names, member.topic_regex
+        found = self._topic_ids.get(asked)
+        # An image keeps what it does not change, so being the same says enough.
+        if found is None or found[0] is not known or found[1] is not resolved:
+            if len(self._topic_ids) >= KNOWN_SUBSCRIPTIONS:
+                self._topic_ids.clear()
+            ids = frozenset(known[name].topic_id for name in names | resolved.topics if name in known)
+            found = self._topic_ids[asked] = known, resolved, ids
+        return found[2]
 
     def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember, default: str) -> str:
         """Give the assignor most members ask for, as it would be after a change of one member."""

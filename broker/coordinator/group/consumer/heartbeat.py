@@ -20,6 +20,7 @@ from broker.coordinator.errors import (
     UnreleasedInstanceId,
 )
 from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.consumer.assigning import Assigning
 from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import (
@@ -61,8 +62,10 @@ class ConsumerGroups:
         timers: MemberTimers,
         regexes: Regexes,
         migration: Migration,
+        assigning: Assigning,
     ) -> None:
         self.groups = groups
+        self.assigning = assigning
         self._classic_groups = classic_groups
         self._world = world
         self.timers = timers
@@ -84,7 +87,7 @@ class ConsumerGroups:
         self.ensure_room(group, request.member_id)
         member_id = request.member_id or self._world.new_uuid()
         old = self._member_for(group, member_id, request, records)
-        update = MemberUpdate(self._world, self.timers, group, old, _updated(old, request), records)
+        update = MemberUpdate(self._world, self.timers, self.assigning, group, old, _updated(old, request), records)
         names_changed = update.write_metadata()
         regex = self._regexes.follow(group, old, update.new, records)
         update.raise_epoch(has_changed=names_changed or regex is RegexChange.RESOLVED)

@@ -75,6 +75,15 @@ class ConsumerMember(NamedTuple):
         """Tell whether the member has all of the target of that epoch and nothing else."""
         return self.state is MemberState.STABLE and self.epoch == assignment_epoch
 
+    def asks_as(self, other: ConsumerMember) -> bool:
+        """Tell whether another value of the member asks for the same as this one."""
+        return (
+            self.topic_names is other.topic_names
+            and self.topic_regex == other.topic_regex
+            and self.server_assignor == other.server_assignor
+            and self.classic is other.classic
+        )
+
     def moved_to(
         self, epoch: int, state: MemberState, assigned: Assigned, pending_revocation: Assigned
     ) -> ConsumerMember:

@@ -7,8 +7,8 @@ Source: Utils.computeTopicHash, computeGroupHash; KIP-1101. Strings go in as UTF
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from struct import Struct
+from collections.abc import Iterable, Mapping
+from struct import Struct, pack
 
 from xxhash import xxh3_64_intdigest
 
@@ -16,10 +16,12 @@ from broker.metadata.image import ClusterImage, TopicImage
 
 _HEAD = Struct("<bqq")
 _INT = Struct("<i")
-_LONG = Struct("<q")
 _UUID = Struct(">qq")
 
 _VERSION = 0
+
+KNOWN_SETS = 256
+"""So many subscriptions are remembered with their hashes."""
 
 
 class TopicHashes:
@@ -28,15 +30,30 @@ class TopicHashes:
     def __init__(self) -> None:
         # By name, with the topic as it was: an image keeps what it does not change.
         self._known: dict[str, tuple[TopicImage, dict[int, str | None], int]] = {}
+        # By the names asked for, with all topics as they were.
+        self._known_sets: dict[frozenset[str], tuple[Mapping[str, TopicImage], dict[int, str | None], int]] = {}
 
     def of_topics(self, names: Iterable[str], image: ClusterImage) -> int:
         """Give the hash of the topics among `names` that exist; 0 of none. Signed, as it is stored."""
         racks = {broker_id: broker.rack for broker_id, broker in image.brokers.items()}
-        found = [name for name in sorted(names, key=_java_order) if name in image.topics_by_name]
+        asked, topics = frozenset(names), image.topics_by_name
+        known = self._known_sets.get(asked)
+        if known is not None and known[0] is topics and known[1] == racks:
+            return known[2]
+        if len(self._known_sets) >= KNOWN_SETS:
+            self._known_sets.clear()
+        computed = self._of_set(asked, topics, racks)
+        self._known_sets[asked] = topics, racks, computed
+        return computed
+
+    def _of_set(self, names: frozenset[str], topics: Mapping[str, TopicImage], racks: dict[int, str | None]) -> int:
+        found = [name for name in names if name in topics]
         if not found:
             return 0
-        hashes = (self._of_topic(image.topics_by_name[name], racks) for name in found)
-        return _signed(xxh3_64_intdigest(b"".join(map(_LONG.pack, hashes))))
+        # Of ASCII names Java's order is ours.
+        found.sort(key=None if all(map(str.isascii, found)) else _java_order)
+        hashes = [self._of_topic(topics[name], racks) for name in found]
+        return _signed(xxh3_64_intdigest(pack(f"<{len(hashes)}q", *hashes)))
 
     def forget(self, name: str) -> None:
         """Forget a topic that is gone."""

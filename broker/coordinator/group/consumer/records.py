@@ -9,6 +9,7 @@ Source: GroupCoordinatorRecordHelpers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from broker.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
 from broker.coordinator.group.consumer.member import (
@@ -41,6 +42,33 @@ from protocol.stored.consumer_group import (
 from protocol.stored.framing import encode_key, encode_versioned
 
 VALUE_VERSION = 0
+
+
+class ParsedTarget(NamedTuple):
+    """A member's target as a record of it says."""
+
+    group_id: str
+    member_id: str
+    target: Target
+
+
+class ParsedCurrent(NamedTuple):
+    """What a member has as a record of it says; only that part of `member` counts."""
+
+    group_id: str
+    member: ConsumerMember
+
+
+class ParsedRegex(NamedTuple):
+    """What a regular expression matches as a record of it says."""
+
+    group_id: str
+    expression: str
+    resolved: ResolvedRegex
+
+
+Parsed = ParsedTarget | ParsedCurrent | ParsedRegex
+"""The records that may be large, as replay would read them."""
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 
@@ -81,7 +109,8 @@ def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorR
             for topic_id, partitions in sorted(target.items())
         ]
     )
-    return _record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    return _record(key, value, ParsedTarget(group_id, member_id, target))
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
@@ -99,7 +128,8 @@ def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
         assigned_partitions=_stored(member.assigned),
         partitions_pending_revocation=_stored(member.pending_revocation),
     )
-    return _record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value)
+    key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    return _record(key, value, ParsedCurrent(group_id, member))
 
 
 def regex_record(group_id: str, expression: str, resolved: ResolvedRegex) -> CoordinatorRecord:
@@ -107,7 +137,8 @@ def regex_record(group_id: str, expression: str, resolved: ResolvedRegex) -> Coo
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
-    return _record(ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression), value)
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
+    return _record(key, value, ParsedRegex(group_id, expression, resolved))
 
 
 def regex_tombstone(group_id: str, expression: str) -> CoordinatorRecord:
@@ -157,8 +188,8 @@ def whole_group(group: ConsumerGroup) -> Iterator[CoordinatorRecord]:
         yield current_record(group_id, member)
 
 
-def _record(key: object, value: object) -> CoordinatorRecord:
-    return CoordinatorRecord(encode_key(key), encode_versioned(value, VALUE_VERSION))
+def _record(key: object, value: object, parsed: Parsed | None = None) -> CoordinatorRecord:
+    return CoordinatorRecord(encode_key(key), encode_versioned(value, VALUE_VERSION), parsed)
 
 
 def _tombstone(key: object) -> CoordinatorRecord:

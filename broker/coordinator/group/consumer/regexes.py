@@ -9,7 +9,7 @@ Source: GroupMetadataManager.maybeUpdateRegularExpressions, handleRegularExpress
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -98,19 +98,29 @@ class Regexes:
             self._spawn(f"regexes-{group.group_id}", self._resolve(group.group_id, wanted))
 
     async def _resolve(self, group_id: str, expressions: Iterable[str]) -> None:
-        topics = tuple(self._world.image().topics_by_name)
+        image = self._world.image()
+        topics = tuple(image.topics_by_name)
         version, now_ms = self._world.metadata_version(), self._world.now_ms()
+
+        def compute() -> list[CoordinatorRecord]:
+            matches = matching_topics(expressions, topics)
+            # So that the loop finds the hashes known.
+            self._world.hashes.of_topics(frozenset().union(*matches.values()), image)
+            return [
+                regex_record(group_id, expression, ResolvedRegex(found, version, now_ms))
+                for expression, found in matches.items()
+            ]
+
         try:
-            matches = await self._world.run_aside(lambda: matching_topics(expressions, topics))
+            records = await self._world.run_aside(compute)
         except Exception:  # a background job's border: the next heartbeat tries again
             logger.exception("regular expressions not resolved group=%s", group_id)
             return
         finally:
             self._running.discard(group_id)
-        resolved = {regex: ResolvedRegex(found, version, now_ms) for regex, found in matches.items()}
-        self._submit(lambda: self.store(group_id, resolved))
+        self._submit(lambda: self.store(group_id, records))
 
-    def store(self, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> Outcome[None]:
+    def store(self, group_id: str, resolved: Sequence[CoordinatorRecord]) -> Outcome[None]:
         """Store what expressions match; one that nobody uses any more is passed over."""
         group = self._groups.get(group_id)
         if group is None:
@@ -118,12 +128,13 @@ class Regexes:
         records: list[CoordinatorRecord] = []
         has_changed = False
         merged = dict(group.resolved)
-        for expression, found in resolved.items():
+        for record in resolved:
+            _, expression, found = record.parsed
             if not group.regexes[expression]:
                 continue
             has_changed |= merged.get(expression, NOTHING_RESOLVED).topics != found.topics
             merged[expression] = found
-            records.append(regex_record(group_id, expression, found))
+            records.append(record)
         topics = group.named_topics.union(*(merged[r].topics for r in group.regexes if r in merged))
         metadata_hash = self._world.hashes.of_topics(topics, self._world.image())
         if has_changed or metadata_hash != group.metadata_hash:

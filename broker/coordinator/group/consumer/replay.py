@@ -12,6 +12,10 @@ from typing import Any
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import LEAVE_EPOCH, NOTHING_ASSIGNED, ConsumerMember
 from broker.coordinator.group.consumer.records import (
+    Parsed,
+    ParsedCurrent,
+    ParsedRegex,
+    ParsedTarget,
     resolved_of_value,
     target_of_value,
     with_assignment,
@@ -71,14 +75,36 @@ class ConsumerGroupReplay:
         key_type, value_type = _BY_TYPE[record_type]
         key = decode_key(record.key, (key_type,))
         value = None if record.value is None else decode_versioned(value_type, record.value)[0]
-        group = self._groups.get(key.group_id)
+        if value is not None or key.group_id in self._groups:
+            _APPLIERS[key_type](self, self._group(key.group_id), key, value)
+
+    def apply_parsed(self, parsed: Parsed) -> None:
+        """Apply a record that was written here just now."""
+        group = self._group(parsed.group_id)
+        if type(parsed) is ParsedTarget:
+            group.targets[parsed.member_id] = parsed.target
+        elif type(parsed) is ParsedCurrent:
+            after = parsed.member
+            group.put(
+                _member_of(group, after.member_id)._replace(
+                    epoch=after.epoch,
+                    previous_epoch=after.previous_epoch,
+                    state=after.state,
+                    assigned=after.assigned,
+                    pending_revocation=after.pending_revocation,
+                )
+            )
+        else:
+            assert type(parsed) is ParsedRegex
+            group.resolved[parsed.expression] = parsed.resolved
+
+    def _group(self, group_id: str) -> ConsumerGroup:
+        group = self._groups.get(group_id)
         if group is None:
-            if value is None:
-                return
-            group = ConsumerGroup(key.group_id)
-            self._on_created(key.group_id)
-            self._groups[key.group_id] = group
-        _APPLIERS[key_type](self, group, key, value)
+            group = ConsumerGroup(group_id)
+            self._on_created(group_id)
+            self._groups[group_id] = group
+        return group
 
     def _epoch(
         self, group: ConsumerGroup, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None

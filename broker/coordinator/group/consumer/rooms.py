@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.consumer.assigning import Assigning
 from broker.coordinator.group.consumer.classic_members import ClassicMembers
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.heartbeat import ConsumerGroups
@@ -34,6 +35,7 @@ class ConsumerRooms:
     ) -> None:
         self.timers = MemberTimers(timers, submit, lambda *expired: self.members.fence_by_id(*expired))
         regexes = Regexes(groups, world, spawn, submit)
+        assigning = Assigning(groups, world, spawn, submit)
         migration = Migration(groups, classic_groups, world, self.timers, rebalancer)
-        self.members = ConsumerGroups(groups, classic_groups, world, self.timers, regexes, migration)
+        self.members = ConsumerGroups(groups, classic_groups, world, self.timers, regexes, migration, assigning)
         self.classic_members = ClassicMembers(self.members, world, regexes, migration)

@@ -13,11 +13,10 @@ Source: GroupMetadataManager.consumerGroupHeartbeat and what it calls; TargetAss
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from broker.coordinator.group.consumer.assign_range import assign_range
-from broker.coordinator.group.consumer.assign_uniform import assign_uniform
-from broker.coordinator.group.consumer.assignor import AssigneeSpec, Assignor
+from broker.coordinator.group.consumer.assigning import Assigning, Job
+from broker.coordinator.group.consumer.assignor import AssigneeSpec
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
 from broker.coordinator.group.consumer.reconcile import Goal, reconciled
@@ -26,16 +25,12 @@ from broker.coordinator.group.consumer.records import (
     epoch_record,
     member_record,
     partition_metadata_tombstone,
-    target_epoch_record,
-    target_record,
 )
 from broker.coordinator.group.consumer.timers import MemberTimers
 from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.shard import CoordinatorRecord
 
 logger = logging.getLogger(__name__)
-
-ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
 
 
 class MemberUpdate:
@@ -45,6 +40,7 @@ class MemberUpdate:
         self,
         world: ConsumerWorld,
         timers: MemberTimers,
+        assigning: Assigning,
         group: ConsumerGroup,
         old: ConsumerMember,
         new: ConsumerMember,
@@ -52,6 +48,7 @@ class MemberUpdate:
     ) -> None:
         self._world = world
         self._timers = timers
+        self._assigning = assigning
         self._group = group
         self.old = old
         self.new = new
@@ -84,26 +81,24 @@ class MemberUpdate:
     def retarget(self) -> tuple[int, Target]:
         """Give the epoch and the target the member is to converge to, made anew for the whole group if need be."""
         group = self._group
-        if group.assignment_epoch >= self.epoch or not self._may_assign_now():
+        if (
+            group.assignment_epoch >= self.epoch
+            or not self._may_assign_now()
+            or self._assigning.is_running(group.group_id)
+        ):
             return group.assignment_epoch, group.target_of(self.new)
-        image = self._world.image()
+        targets = self._assigning.now(self._job(), self.records)
+        if targets is None:
+            return group.assignment_epoch, group.target_of(self.new)
+        return self.epoch, targets[self.new.member_id]
+
+    def _job(self) -> Job:
+        group, topics = self._group, self._world.image().topics_by_id
         name = group.preferred_assignor(self.old, self.new, self._world.config.assignors[0])
         specs = list(self._specs())
-        subscribed = frozenset().union(*(spec.topic_ids for spec in specs))
-        counts = {topic_id: len(image.topics_by_id[topic_id].partitions) for topic_id in subscribed}
-        targets = ASSIGNORS[name](specs, counts)
-        changed = 0
-        for spec in specs:
-            target = targets.get(spec.member_id, NO_TARGET)
-            if target != group.targets.get(spec.member_id):
-                self.records.append(target_record(group.group_id, spec.member_id, target))
-                changed += 1
-        self.records.append(target_epoch_record(group.group_id, self.epoch, self._world.now_ms()))
-        logger.info(
-            "consumer group assigned group=%s epoch=%d assignor=%s members=%d changed=%d",
-            group.group_id, self.epoch, name, len(specs), changed,
-        )  # fmt: skip
-        return self.epoch, targets.get(self.new.member_id, NO_TARGET)
+        subscribed = frozenset().union(*{spec.topic_ids for spec in specs})
+        counts = {topic_id: len(topics[topic_id].partitions) for topic_id in subscribed}
+        return Job(group.group_id, self.epoch, name, specs, counts)
 
     def reconcile(
         self, assignment: tuple[int, Target], owned: Target | None, *, has_subscription_changed: bool
@@ -139,11 +134,12 @@ class MemberUpdate:
         known: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
 
         def spec(member: ConsumerMember, previous: Target) -> AssigneeSpec:
+            has_target = member.member_id in group.targets
             subscription = member.topic_names, member.topic_regex
             topic_ids = known.get(subscription)
             if topic_ids is None:
                 topic_ids = known[subscription] = group.topic_ids_of(member, image)
-            return AssigneeSpec(member.member_id, member.instance_id, topic_ids, previous)
+            return AssigneeSpec(member.member_id, member.instance_id, topic_ids, previous, has_target)
 
         for member in group.members.values():
             if member.member_id not in (new.member_id, replaced):
