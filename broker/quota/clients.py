@@ -5,7 +5,7 @@ longest that any of its quotas asks for. Numbers are Kafka's: a rate is in bytes
 created and deleted, a second.
 
 - Produce counts the bytes of the request, fetch those of the response; a fetch that goes over the quota is answered
-  with nothing, so nothing is counted.
+  with nothing, so nothing is counted, except that the first one for long is always given.
 - Of the time of a request counts what it kept the loop busy, not what it waited. The percentage is of that one loop.
 - Throttle times of bytes are as long as it takes, of the loop's time a window at most.
 
@@ -123,14 +123,20 @@ class RequestMeter:
         return int(min(use.limit * self._quotas.windows.seconds_allowed_at_once, INT_MAX))
 
     def may_fetch(self, response_bytes: Callable[[], int]) -> bool:
-        """Count the answer to a fetch, unless it must not be given because of this or another quota."""
+        """Count the answer to a fetch, unless it must not be given because of this or another quota.
+
+        The first one for long is given whatever its size: a single batch may be larger than all that is allowed at
+        once, and its consumer would never get on. Those after it wait the longer.
+        """
         now_ms = self._quotas.now_ms()
         self._settle_time(now_ms)
         use = self._quotas.fetch.use(self._user, self._client_id, now_ms)
         if use is not None:
             size = response_bytes()
+            is_first = not use.measure.per_second(now_ms)
             use.measure.record(size, now_ms)
-            self._ask_for(use.measure.throttle_ms(use.limit, now_ms), use)
+            if not is_first:
+                self._ask_for(use.measure.throttle_ms(use.limit, now_ms), use)
             if self._throttle_ms:
                 use.measure.record(-size, now_ms)
         return not self._throttle_ms

@@ -159,6 +159,17 @@ def test_a_fetch_that_is_not_given_is_not_counted(bench: Bench) -> None:
     assert meter.may_fetch(lambda: 100) and meter.settle() == 0
 
 
+def test_a_batch_larger_than_all_windows_allow_gets_through_and_is_paid_for_afterwards(bench: Bench) -> None:
+    bench.set(consumer_byte_rate=100)
+    for _ in range(2):
+        meter = bench.meter()
+        assert meter.may_fetch(lambda: 5_000) and meter.settle() == 0
+        meter = bench.meter()
+        assert not meter.may_fetch(lambda: 1)
+        assert meter.settle() > 40_000
+        bench.pass_ms(40_000)
+
+
 def test_a_fetch_that_another_quota_throttles_is_not_given_either(bench: Bench) -> None:
     bench.set(consumer_byte_rate=1_000_000, request_percentage=0.01)
     meter = bench.meter()
