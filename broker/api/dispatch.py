@@ -74,7 +74,7 @@ class Dispatcher:
                 stats = self._served[repeat.api_key].stats
                 stats.received_bytes += len(frame)
                 stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
-                if self._quotas.is_active:
+                if self._quotas.is_active and self._quotas.holds(connection.context.principal, repeat.client_id):
                     pieces = self._meter_repeat(repeat, pieces, len(frame), connection, started_ns)
                 return True, pieces
         try:
@@ -100,7 +100,7 @@ class Dispatcher:
         context = connection.context
         context.begin(served.api_key, version, correlation_id, client_id or "")
         work = served.handler(request, context)
-        if self._quotas.is_active:
+        if self._quotas.is_active and self._quotas.holds(context.principal, context.client_id):
             work = self._metered(work, served, context, len(frame), started_ns)
         try:
             done, outcome = start_inline(work)

@@ -1,7 +1,7 @@
 """What clients may produce, fetch, keep the loop busy, and change of the cluster; and how far they have gone.
 
-A request is metered as a whole by a `RequestMeter`, made only while somebody has a quota; its throttle time is the
-longest that any of its quotas asks for. Numbers are Kafka's: a rate is in bytes, percent of a thread, or partitions
+A request of a client that has a quota is metered as a whole, by a `RequestMeter`; its throttle time is the longest that
+any of its quotas asks for. Numbers are Kafka's: a rate is in bytes, percent of a thread, or partitions
 created and deleted, a second.
 
 - Produce counts the bytes of the request, fetch those of the response; a fetch that goes over the quota is answered
@@ -19,7 +19,7 @@ from types import coroutine
 from typing import Any
 
 from broker.quota.entities import EntityQuotas
-from broker.quota.kind import QuotaKind, Use
+from broker.quota.kind import MAX_KNOWN_CLIENTS, QuotaKind, Use
 from broker.quota.mutations import MutationQuota, PermissiveQuota, StrictQuota
 from broker.quota.rates import INT_MAX, SampledRate, TokenBucket, Windows
 
@@ -48,6 +48,7 @@ class ClientQuotas:
         self.kinds: tuple[QuotaKind[Any], ...] = (self.produce, self.fetch, self.request, self.mutation)
         self.is_active = False
         """Whether any client has a quota. Replaced by follow, read with every request."""
+        self._held: dict[tuple[str, str], bool] = {}  # what `holds` has found; emptied when it might be otherwise
 
     def now_ms(self) -> int:
         """Return the time that rates are measured in."""
@@ -58,6 +59,18 @@ class ClientQuotas:
         for kind in self.kinds:
             kind.follow(quotas)
         self.is_active = any(kind.is_set for kind in self.kinds)
+        self._held.clear()
+
+    def holds(self, principal: str, client_id: str) -> bool:
+        """Tell whether a client has a quota of any kind: nobody else need be metered."""
+        client = principal, client_id
+        held = self._held.get(client)
+        if held is None:
+            if len(self._held) >= MAX_KNOWN_CLIENTS:
+                self._held.clear()
+            user = _user_of(principal)
+            held = self._held[client] = any(kind.quota(user, client_id) is not None for kind in self.kinds)
+        return held
 
     def forget_idle(self) -> None:
         """Forget clients that were not heard of for long."""
@@ -72,7 +85,11 @@ class ClientQuotas:
 
     def meter(self, principal: str, client_id: str, request_bytes: int, started_ns: int) -> RequestMeter:
         """Begin to meter a request."""
-        return RequestMeter(self, principal.partition(":")[2], client_id, request_bytes, started_ns)
+        return RequestMeter(self, _user_of(principal), client_id, request_bytes, started_ns)
+
+
+def _user_of(principal: str) -> str:
+    return principal.partition(":")[2]
 
 
 class RequestMeter:

@@ -81,15 +81,19 @@ class QuotaKind(Generic[M]):
             self._limits = limits
             self._known.clear()
 
-    def use(self, user: str, client_id: str, now_ms: int) -> Use[M] | None:
-        """Return the use that a client shares, None when no quota holds for it."""
+    def quota(self, user: str, client_id: str) -> Quota | None:
+        """Return the quota that holds for a client."""
         if not self._limits:
             return None
         client = user, client_id
         try:
-            quota = self._known[client]
+            return self._known[client]
         except KeyError:
-            quota = self._learn(client)
+            return self._learn(client)
+
+    def use(self, user: str, client_id: str, now_ms: int) -> Use[M] | None:
+        """Return the use that a client shares, None when no quota holds for it."""
+        quota = self.quota(user, client_id)
         if quota is None:
             return None
         use = self._uses.pop(quota.sharers, None)

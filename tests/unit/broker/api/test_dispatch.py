@@ -251,6 +251,14 @@ def test_what_brokers_send_to_each_other_is_not_throttled(bench: Bench, mutes: l
     assert not mutes
 
 
+def test_a_client_without_a_quota_is_not_metered(bench: Bench, mutes: list[int]) -> None:
+    bench.quotas.follow({(("client-id", "other"),): {"request_percentage": 0.001}})
+    assert bench.answered(LIST_GROUPS_V1) and not mutes
+    bench.quotas.follow({(("client-id", "app"),): {"request_percentage": 0.001}})
+    assert bench.answered(LIST_GROUPS_V1) and mutes
+    assert CONNECTION.context.meter is None, "its account is closed"
+
+
 async def test_a_request_that_waited_is_throttled_for_the_time_it_was_busy(bench: Bench, mutes: list[int]) -> None:
     bench.quotas.follow({EVERYBODY: {"request_percentage": 0.001}})
     bench.gate = asyncio.get_running_loop().create_future()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.quota import clients as clients_module
 from broker.quota import kind as kind_module
 from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.quota.entities import Sharers
@@ -55,6 +56,22 @@ def test_quotas_are_active_while_any_client_has_one(bench: Bench) -> None:
     assert bench.quotas.is_active and bench.quotas.measures_time
     bench.set()
     assert not bench.quotas.is_active
+
+
+def test_only_who_has_a_quota_is_held_to_any(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients_module, "MAX_KNOWN_CLIENTS", 2)
+    bench.quotas.follow(
+        {(("client-id", "app"),): {"consumer_byte_rate": 1.0}, (("user", "bob"),): {"producer_byte_rate": 1.0}}
+    )
+    for _ in range(2):
+        assert (
+            bench.quotas.holds(ANN, "app")
+            and bench.quotas.holds("User:bob", "")
+            and bench.quotas.holds("User:bob", "x")
+        )
+        assert not bench.quotas.holds(ANN, "x") and not bench.quotas.holds(ANN, "")
+    bench.set(request_percentage=1)
+    assert bench.quotas.holds(ANN, "x") and not bench.quotas.holds("User:bob", "")
 
 
 def test_what_is_produced_within_ten_windows_goes_through_and_the_rest_waits(bench: Bench) -> None:
