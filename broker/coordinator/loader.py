@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import Lifecycle, ShardContext
 from broker.coordinator.shard import CoordinatorRecord, Shard
+from broker.coordinator.stats import RuntimeStats
 from broker.runtime.failures import unexplained
 from protocol.records.batch import NO_PRODUCER_ID, parse_header
 from protocol.records.record import iter_records
@@ -28,9 +29,11 @@ COMMIT_MARKER_TYPE = 1
 class ShardLoader(Generic[S]):
     """Loads the shards of one coordinator."""
 
-    def __init__(self, name: str, log: CoordinatorLog) -> None:
+    def __init__(self, name: str, log: CoordinatorLog, monotonic_ms: Callable[[], float], stats: RuntimeStats) -> None:
         self._name = name
         self._log = log
+        self._monotonic_ms = monotonic_ms
+        self._stats = stats
 
     async def load_all(self, contexts: Sequence[ShardContext[S]]) -> None:
         """Load one after another; one that cannot be read stays out."""
@@ -42,10 +45,12 @@ class ShardLoader(Generic[S]):
                     "coordinator load failed coordinator=%s partition=%d reason=%s",
                     self._name, context.partition, failure, exc_info=unexplained(failure),
                 )  # fmt: skip
+                self._stats.failed_loads += 1
                 if context.state is Lifecycle.LOADING:
                     context.state = Lifecycle.FAILED
 
     async def _load(self, context: ShardContext[S]) -> None:
+        started_ms = self._monotonic_ms()
         replayed = 0
         turn = 0
         async for batch in self._log.scan(context.partition):
@@ -61,6 +66,7 @@ class ShardLoader(Generic[S]):
             return
         context.state = Lifecycle.ACTIVE
         context.shard.on_loaded()
+        self._stats.load_seconds.observe((self._monotonic_ms() - started_ms) / 1000)
         if replayed:
             logger.info(
                 "coordinator loaded coordinator=%s partition=%d records=%d", self._name, context.partition, replayed

@@ -40,7 +40,17 @@ class InTransaction(NamedTuple):
 class Operation(Generic[S]):
     """A command, or a marker, with whoever waits for it."""
 
-    __slots__ = ("_done", "command", "failure", "is_combinable", "is_over", "marker", "outcome", "transaction")
+    __slots__ = (
+        "_done",
+        "command",
+        "failure",
+        "is_combinable",
+        "is_over",
+        "marker",
+        "outcome",
+        "queued_ms",
+        "transaction",
+    )
 
     def __init__(
         self,
@@ -59,6 +69,8 @@ class Operation(Generic[S]):
         self.is_over = False
         self.failure: Exception | None = None
         self._done: asyncio.Future[Any] | None = None
+        # When it had to queue; None when it was its turn at once.
+        self.queued_ms: float | None = None
 
     def run(self, shard: S) -> bool:
         """Run the command; False when it was refused and its caller has been told."""

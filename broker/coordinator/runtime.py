@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,6 +21,7 @@ from broker.coordinator.loader import ShardLoader
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import InTransaction, Lifecycle, Operation, ShardContext, no_records
 from broker.coordinator.shard import Outcome, Shard
+from broker.coordinator.stats import RuntimeStats
 from broker.coordinator.writer import ShardWriter
 from broker.partition.partition import Marker
 from broker.runtime.tasks import start_inline
@@ -47,6 +49,7 @@ class CoordinatorRuntime(Generic[S]):
         log: CoordinatorLog,
         tasks: TaskSpawner,
         wall_clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], float],
         append_error_code: Callable[[BaseException], ErrorCode],
         shard_factory: Callable[[int], S],
         *,
@@ -55,8 +58,12 @@ class CoordinatorRuntime(Generic[S]):
         self._name = name
         self._tasks = tasks
         self._shard_factory = shard_factory
-        self._writer: ShardWriter[S] = ShardWriter(name, log, wall_clock_ms, append_error_code, max_batch_bytes)
-        self._loader: ShardLoader[S] = ShardLoader(name, log)
+        self.stats = RuntimeStats()
+        self._monotonic_ms = monotonic_ms
+        self._writer: ShardWriter[S] = ShardWriter(
+            name, log, wall_clock_ms, monotonic_ms, append_error_code, max_batch_bytes, self.stats
+        )
+        self._loader: ShardLoader[S] = ShardLoader(name, log, monotonic_ms, self.stats)
         # Written when partitions come and go.
         self._contexts: dict[int, ShardContext[S]] = {}
         # Those that have taken a combinable write in this turn of the loop.
@@ -99,6 +106,10 @@ class CoordinatorRuntime(Generic[S]):
         """Stop to serve everything."""
         for partition in list(self._contexts):
             self.unload(partition)
+
+    def count_by_state(self) -> Counter[str]:
+        """Count the partitions in each state, for metrics."""
+        return Counter(context.state.value for context in self._contexts.values())
 
     @property
     def is_loading(self) -> bool:
@@ -203,10 +214,12 @@ class CoordinatorRuntime(Generic[S]):
         """Write an operation, or queue it; gives its response when it is over, else a future of that."""
         context.queue.append(operation)
         if context.is_busy:
+            operation.queued_ms = self._monotonic_ms()
             return operation.future()
         context.is_busy = True
         if operation.is_combinable:
             if context.has_combined:
+                operation.queued_ms = self._monotonic_ms()
                 return operation.future()
             self._gather(context)
         self._drain(context)

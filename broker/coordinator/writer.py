@@ -17,6 +17,7 @@ from broker.coordinator.errors import NotCoordinator, write_error_code
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import InTransaction, Lifecycle, Operation, ShardContext
 from broker.coordinator.shard import CoordinatorRecord, Shard
+from broker.coordinator.stats import RuntimeStats
 from protocol.errors import ErrorCode
 from protocol.records.batch import NO_PRODUCER_ID
 from protocol.records.builder import build_pairs
@@ -40,9 +41,13 @@ class ShardWriter(Generic[S]):
         name: str,
         log: CoordinatorLog,
         wall_clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], float],
         append_error_code: Callable[[BaseException], ErrorCode],
         max_batch_bytes: int,
+        stats: RuntimeStats,
     ) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._stats = stats
         self._name = name
         self._log = log
         self._wall_clock_ms = wall_clock_ms
@@ -90,6 +95,8 @@ class ShardWriter(Generic[S]):
                     break
                 size_bytes += operation_bytes
             queue.popleft()
+            if operation.queued_ms is not None:
+                self._stats.queue_seconds.observe((self._monotonic_ms() - operation.queued_ms) / 1000)
             if outcome.records:
                 group.append(operation)
             else:
@@ -120,6 +127,7 @@ class ShardWriter(Generic[S]):
         verification = None if transaction is None else transaction.verification
         producer_id = NO_PRODUCER_ID if transaction is None else transaction.producer_id
         code = ErrorCode.NONE
+        started_ms = self._monotonic_ms()
         for chunk in self._chunks(records, is_atomic=is_atomic):
             try:
                 batch = self._batch_of(chunk, context.partition, transaction)
@@ -140,6 +148,7 @@ class ShardWriter(Generic[S]):
                 replay = context.shard.replay
                 for index, record in enumerate(chunk, start=next_offset - len(chunk)):
                     replay(record, offset=index, producer_id=producer_id)
+        self._stats.write_seconds.observe((self._monotonic_ms() - started_ms) / 1000)
         for operation in group:
             operation.conclude(code)
 

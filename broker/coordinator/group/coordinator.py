@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from broker.coordinator.base import Coordinator
 from broker.coordinator.errors import (
     CoordinatorError,
     CoordinatorLoading,
@@ -37,13 +38,13 @@ from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequ
 from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
 from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
-from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, changed_leaders, partition_for
+from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import InTransaction
 from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import CoordinatorRuntime, TaskSpawner
+from broker.coordinator.runtime import TaskSpawner
 from broker.coordinator.shard import Outcome
-from broker.coordinator.timers import Timers, TimeSource
+from broker.coordinator.timers import TimeSource
 from broker.metadata.image import GROUP_RESOURCE, NO_LEADER, ClusterImage, Delta
 from broker.partition.errors import NotLeader
 from broker.partition.partition import Marker
@@ -64,8 +65,11 @@ def random_member_uuid(rng: Rng) -> str:
     return str(uuid.UUID(bytes=rng.random_bytes(16), version=4))
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator[GroupShard]):
     """All groups of this broker."""
+
+    NAME = "group-coordinator"
+    TOPIC = GROUP_METADATA_TOPIC
 
     def __init__(
         self,
@@ -84,37 +88,29 @@ class GroupCoordinator:
         run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
-        self._node_id = node_id
+        # Before the shards, which need them.
         self._config = config
-        self._tasks = tasks
         self._image = image
         self._world = ConsumerWorld(config, image, self.settings_of, run_aside, now_ms, new_uuid)
-        self._internal_topics = internal_topics
         self._verifier = verifier
-        self._now_ms = now_ms
         self._new_uuid = new_uuid
-        self._timers = Timers(time_source)
-        self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
-            "group-coordinator",
+        super().__init__(
+            node_id,
             log,
             tasks,
-            now_ms,
-            append_error_code,
-            self._new_shard,
+            time_source,
+            internal_topics,
+            now_ms=now_ms,
+            append_error_code=append_error_code,
             max_batch_bytes=max_batch_bytes,
         )
         self._expiry = self._timers.timer(self._expire_periodically)
-        # Partitions of the offsets topic; 0 while it does not exist. Written by start.
-        self._partition_count = 0
-        self._is_closed = False
 
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Serve the groups while their partitions are led here; forget offsets of deleted topics."""
-        leaders = changed_leaders(delta, image, GROUP_METADATA_TOPIC)
-        if leaders is not None:
-            self.serve(len(leaders), [number for number, leader in enumerate(leaders) if leader == self._node_id])
+        super().publish(delta, image)
         if delta.deleted_topics:
             self.on_topics_deleted(topic.name for topic in delta.deleted_topics)
         if delta.created_topics or self._world.new_topics_version < 0:
@@ -131,37 +127,12 @@ class GroupCoordinator:
             for partition in self._runtime.active_partitions():
                 self._runtime.read(partition).consumer.members.on_topics_changed(frozenset(names))
 
-    def serve(self, partition_count: int, led: Collection[int]) -> None:
-        """Serve the groups of the partitions of the offsets topic that are led here, once each is replayed.
-
-        Groups of a partition that is led no longer are let go: whoever is parked there is sent away.
-        """
-        if self._is_closed:
-            return
-        if not self._partition_count:
-            self._expiry.start(self._config.offsets_retention_check_interval_ms)
-        self._partition_count = partition_count
-        self._runtime.serve(led)
-
-    def is_led(self, group_id: str) -> bool:
-        """Tell whether the group's coordinator is this broker; without an offsets topic nobody's is."""
-        if self._is_closed or not self._partition_count:
-            return False
-        return self.partition_of(group_id) in self._runtime.partitions()
-
-    def close(self) -> None:
-        """Send everyone who is parked away and stop all timers."""
-        self._is_closed = True
-        self._runtime.unload_all()
-        self._timers.close()
-
     def partition_of(self, group_id: str) -> int:
         """Give the partition of the offsets topic a group belongs to. Raises: GroupIdNotFound without such a topic."""
-        if self._is_closed:
-            raise CoordinatorNotAvailable
-        if not self._partition_count:
-            raise GroupIdNotFound(group_id)
-        return partition_for(group_id, self._partition_count)
+        return self._partition(group_id, lambda: GroupIdNotFound(group_id))
+
+    def _start_periodic(self) -> None:
+        self._expiry.start(self._config.offsets_retention_check_interval_ms)
 
     def _new_shard(self, partition: int) -> GroupShard:
         def submit(command: Callable[[], Outcome[None]]) -> None:
@@ -176,14 +147,9 @@ class GroupCoordinator:
         return group_settings(self._config.consumer, self._image().configs.get((GROUP_RESOURCE, group_id), {}))
 
     async def _partition_for_writing(self, group_id: str) -> int:
-        if not self._partition_count and not self._is_closed and not await self.ensure_topic():
+        if self.has_no_topic and not await self.ensure_topic():
             raise CoordinatorNotAvailable
         return self.partition_of(group_id)
-
-    async def ensure_topic(self) -> bool:
-        """Create the offsets topic unless it exists; tells whether its groups are served."""
-        created = await self._internal_topics.ensure(GROUP_METADATA_TOPIC)
-        return created and self._partition_count > 0
 
     # -- membership -------------------------------------------------------------------------------------------------
 
@@ -247,7 +213,7 @@ class GroupCoordinator:
     async def leave(self, group_id: str, leaving: Sequence[LeavingMember]) -> list[LeaveResult]:
         """Remove members. Raises: CoordinatorError."""
         _ensure_group_id(group_id)
-        if not self._partition_count and not self._is_closed:
+        if self.has_no_topic:
             return [LeaveResult(m.member_id, m.group_instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for m in leaving]
         partition = self.partition_of(group_id)
         return await self._runtime.execute(partition, lambda shard: shard.leave(group_id, leaving))
@@ -319,7 +285,7 @@ class GroupCoordinator:
         With `require_stable`, commits that are being written are waited for. A member of a consumer group that says
         who it is is told when it is behind.
         """
-        if not self._partition_count and not self._is_closed:
+        if self.has_no_topic:
             return GroupOffsets().fetch(group_id, topics or (), require_stable=False)
         partition = self.partition_of(group_id)
 

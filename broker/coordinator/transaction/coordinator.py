@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TypeVar
 
+from broker.coordinator.base import Coordinator
 from broker.coordinator.errors import (
     CoordinatorError,
     CoordinatorLoading,
@@ -20,13 +21,13 @@ from broker.coordinator.errors import (
     NotCoordinator,
     error_code_of,
 )
-from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics, changed_leaders, partition_for
+from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.producer_ids import ProducerIds
 from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import CoordinatorRuntime, TaskSpawner
+from broker.coordinator.runtime import TaskSpawner
 from broker.coordinator.shard import Outcome
-from broker.coordinator.timers import Timers, TimeSource
+from broker.coordinator.timers import TimeSource
 from broker.coordinator.transaction.errors import (
     ConcurrentTransactions,
     InvalidTransactionalRequest,
@@ -38,7 +39,6 @@ from broker.coordinator.transaction.listing import Listed, TransactionFilter, ma
 from broker.coordinator.transaction.markers import MarkerSender, Pauses
 from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.state import EPOCH_BUMPING_VERSION, Producer, Transaction
-from broker.metadata.image import ClusterImage, Delta
 from config.views import TransactionConfig
 from protocol.errors import ErrorCode
 from storage.types import TopicPartition
@@ -48,8 +48,14 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 
 
-class TransactionCoordinator:
-    """All transactional ids of this broker."""
+class TransactionCoordinator(Coordinator[TransactionShard]):
+    """All transactional ids of this broker.
+
+    When it closes, what is decided stays to be carried out after the next start.
+    """
+
+    NAME = "transaction-coordinator"
+    TOPIC = TRANSACTION_STATE_TOPIC
 
     def __init__(
         self,
@@ -68,85 +74,43 @@ class TransactionCoordinator:
         run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
-        self._node_id = node_id
         self._log = log
-        self._tasks = tasks
         self._time = time_source
         self._config = config
-        self._internal_topics = internal_topics
         self._producer_ids = producer_ids
         self._markers = markers
-        self._now_ms = now_ms
         self._server_version = server_version
         self._run_aside = run_aside
-        self._timers = Timers(time_source)
-        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            "transaction-coordinator",
+        super().__init__(
+            node_id,
             log,
             tasks,
-            now_ms,
-            append_error_code,
-            self._new_shard,
+            time_source,
+            internal_topics,
+            now_ms=now_ms,
+            append_error_code=append_error_code,
             max_batch_bytes=max_batch_bytes,
         )
         self._abort_timer = self._timers.timer(self._abort_periodically)
         self._expire_timer = self._timers.timer(self._expire_periodically)
         # Whether the search for transactions past their timeout still runs.
         self._is_aborting = False
-        # Partitions of the topic; 0 while it does not exist. Written by serve.
-        self._partition_count = 0
-        self._is_closed = False
         self.completing_count = 0
         self.timed_out_count = 0
 
     # -- lifecycle --------------------------------------------------------------------------------------------------
 
-    def publish(self, delta: Delta, image: ClusterImage) -> None:
-        """Serve the transactional ids while their partitions are led here."""
-        if any(topic.name == TRANSACTION_STATE_TOPIC for topic in delta.deleted_topics):
-            self.serve(0, ())
-        leaders = changed_leaders(delta, image, TRANSACTION_STATE_TOPIC)
-        if leaders is not None:
-            self.serve(len(leaders), [number for number, leader in enumerate(leaders) if leader == self._node_id])
-
-    def serve(self, partition_count: int, led: Collection[int]) -> None:
-        """Serve the ids of the partitions of the topic that are led here, once each is replayed; let go of others."""
-        if self._is_closed:
-            return
-        if not self._partition_count:
-            self._abort_timer.start(self._config.abort_interval_ms)
-            self._expire_timer.start(self._config.expire_interval_ms)
-        self._partition_count = partition_count
-        self._runtime.serve(led)
-
-    def is_led(self, transactional_id: str) -> bool:
-        """Tell whether the id's coordinator is this broker; without a topic nobody's is."""
-        if self._is_closed or not self._partition_count:
-            return False
-        return partition_for(transactional_id, self._partition_count) in self._runtime.partitions()
-
-    async def ensure_topic(self) -> bool:
-        """Create the topic unless it exists; tells whether its ids are served."""
-        created = await self._internal_topics.ensure(TRANSACTION_STATE_TOPIC)
-        return created and self._partition_count > 0
-
-    def close(self) -> None:
-        """Stop to serve; what is decided is carried out after the next start."""
-        self._is_closed = True
-        self._runtime.unload_all()
-        self._timers.close()
+    def _start_periodic(self) -> None:
+        self._abort_timer.start(self._config.abort_interval_ms)
+        self._expire_timer.start(self._config.expire_interval_ms)
 
     def _new_shard(self, partition: int) -> TransactionShard:
         return TransactionShard(partition, self._now_ms, self._server_version, self._on_decided)
 
     def _partition_of(self, transactional_id: str) -> int:
-        if self._is_closed:
-            raise CoordinatorNotAvailable
-        if not transactional_id:
+        if not transactional_id and not self._is_closed:
             raise InvalidTransactionalRequest
-        if not self._partition_count:
-            raise NotCoordinator
-        return partition_for(transactional_id, self._partition_count)
+        return self._partition(transactional_id, NotCoordinator)
 
     # -- producers --------------------------------------------------------------------------------------------------
 

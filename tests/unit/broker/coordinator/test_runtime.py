@@ -50,6 +50,7 @@ def make_runtime(log: MemoryLog, *, max_batch_bytes: int = 1_000_000) -> Coordin
         log,
         Tasks(),
         lambda: 1000,
+        lambda: 0.0,
         lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
         ListShard,
         max_batch_bytes=max_batch_bytes,
