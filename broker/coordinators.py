@@ -72,6 +72,7 @@ class Coordinators:
             partitions,
             self.transactions.verify,
             lambda: verification_config(live.resolver(controller.image)),
+            scheduler.now_ms,
         )
         self.groups = GroupCoordinator(
             node_id,

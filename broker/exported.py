@@ -12,12 +12,12 @@ from broker.background.disk_work import DiskWork
 from broker.background.moves.move import Move
 from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
-from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinators import Coordinators
+from broker.exported_coordinators import coordinator_sources
 from broker.lifecycle import Lifecycle
 from broker.live_quotas import LiveQuotas
 from broker.metrics import catalog
-from broker.metrics.collectors import HistogramSource, Sample, Source, single
+from broker.metrics.collectors import HistogramSource, Sample, Source, single, single_histogram
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
@@ -89,7 +89,7 @@ def broker_sources(
     yield Source(catalog.RECOVERY_BYTES, lambda: _per_dir(recovery, lambda one: one.scanned_bytes))
     yield Source(catalog.RECOVERY_BYTES_EXPECTED, lambda: _per_dir(recovery, lambda one: one.bytes_to_scan))
     yield Source(catalog.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
-    yield from _coordinator_sources(coordinators)
+    yield from coordinator_sources(coordinators)
     yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
     yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
     yield Source(catalog.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
@@ -100,22 +100,6 @@ def broker_sources(
     yield from _cleaner_sources(watched.cleaner)
     yield from _move_sources(watched.moves)
     yield from _quota_sources(watched.quotas)
-
-
-def _coordinator_sources(coordinators: Callable[[], Coordinators | None]) -> Iterator[Source]:
-    def per_state(counts: Callable[[Coordinators], Mapping[str, int]]) -> Iterable[Sample]:
-        found = coordinators()
-        return () if found is None else (((state,), count) for state, count in counts(found).items())
-
-    def of_transactions(value: Callable[[TransactionCoordinator], int]) -> int:
-        found = coordinators()
-        return 0 if found is None else value(found.transactions)
-
-    yield Source(catalog.GROUPS, lambda: per_state(lambda found: found.groups.count_by_state()))
-    yield Source(catalog.TRANSACTIONAL_IDS, lambda: per_state(lambda found: found.transactions.count_by_state()))
-    yield single(catalog.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
-    yield single(catalog.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
-    yield single(catalog.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
 
 
 def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
@@ -204,9 +188,9 @@ def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
 
 def _disk_sources(work: DiskWork) -> Iterator[Source | HistogramSource]:
     writeback, page_cache = work.writeback, work.page_cache
-    yield HistogramSource(catalog.FLUSH_SECONDS, work.flushes.seconds)
-    yield HistogramSource(catalog.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
-    yield HistogramSource(catalog.WRITEBACK_SECONDS, writeback.seconds)
+    yield single_histogram(catalog.FLUSH_SECONDS, work.flushes.seconds)
+    yield single_histogram(catalog.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
+    yield single_histogram(catalog.WRITEBACK_SECONDS, writeback.seconds)
     yield single(catalog.WRITEBACKS_RUNNING, lambda: writeback.running_count)
     yield single(catalog.WRITEBACK_WAITS, lambda: writeback.waits)
     yield single(catalog.WRITEBACK_WAIT_SECONDS, lambda: writeback.wait_seconds)

@@ -7,6 +7,7 @@ created when it is first needed, and when it is deleted all state goes with it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import ClassVar, Generic, TypeVar
 
@@ -104,6 +105,10 @@ class Coordinator(ABC, Generic[S]):
         self._is_closed = True
         self._runtime.unload_all()
         self._timers.close()
+
+    def count_partitions(self) -> Counter[str]:
+        """Count the partitions that are served by how far they are, for metrics."""
+        return self._runtime.count_by_state()
 
     @property
     def has_no_topic(self) -> bool:

@@ -141,6 +141,60 @@ TRANSACTION_MARKERS_WAITING = Metric(
 TRANSACTIONS_TIMED_OUT = Metric(
     "odradek_transaction_timed_out", Kind.COUNTER, "Transactions aborted because they were open for too long"
 )
+GROUP_COUNT = Metric(
+    "kafka_server_groupcoordinatormetrics_group_count",
+    Kind.GAUGE,
+    "Groups by their kind and state",
+    ("protocol", "state"),
+)
+GROUP_REBALANCES = Metric(
+    "kafka_server_groupcoordinatormetrics_rebalance_count",
+    Kind.COUNTER,
+    "Rebalances: of classic groups those that came to an assignment, of consumer groups every new epoch",
+    ("protocol",),
+)
+OFFSET_COMMITS = Metric("kafka_server_groupcoordinatormetrics_offset_commit_count", Kind.COUNTER, "Offsets committed")
+OFFSET_EXPIRATIONS = Metric(
+    "kafka_server_groupcoordinatormetrics_offset_expiration_count", Kind.COUNTER, "Committed offsets that have expired"
+)
+OFFSET_DELETIONS = Metric(
+    "kafka_server_groupcoordinatormetrics_offset_deletion_count", Kind.COUNTER, "Committed offsets that were deleted"
+)
+COORDINATOR_PARTITIONS = Metric(
+    "odradek_coordinator_partitions",
+    Kind.GAUGE,
+    "Partitions of its topic that a coordinator serves: loading, active or failed",
+    ("coordinator", "state"),
+)
+_OF_COORDINATOR = ("coordinator",)
+COORDINATOR_LOAD_SECONDS = Metric(
+    "odradek_coordinator_load_seconds", Kind.HISTOGRAM, "Time until a partition was replayed", _OF_COORDINATOR
+)
+COORDINATOR_FAILED_LOADS = Metric(
+    "odradek_coordinator_failed_loads", Kind.COUNTER, "Partitions that could not be replayed", _OF_COORDINATOR
+)
+COORDINATOR_QUEUE_SECONDS = Metric(
+    "odradek_coordinator_queue_seconds",
+    Kind.HISTOGRAM,
+    "Time that commands waited for their turn; those that did not have to wait are not counted",
+    _OF_COORDINATOR,
+)
+COORDINATOR_WRITE_SECONDS = Metric(
+    "odradek_coordinator_write_seconds",
+    Kind.HISTOGRAM,
+    "Time from a command's records to their replay, the flushes that settings ask for included",
+    _OF_COORDINATOR,
+)
+VERIFICATION_SECONDS = Metric(
+    "kafka_server_addpartitionstotxnmanager_verificationtime_seconds",
+    Kind.HISTOGRAM,
+    "Time until it was known whether partitions are part of a transaction",
+)
+VERIFICATION_FAILURES = Metric(
+    "kafka_server_addpartitionstotxnmanager_verificationfailure",
+    Kind.COUNTER,
+    "Partitions that were refused as parts of a transaction",
+)
 LOGS_TO_LOAD = Metric(
     "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)
 )

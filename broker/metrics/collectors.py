@@ -25,15 +25,20 @@ class Source(NamedTuple):
 
 
 class HistogramSource(NamedTuple):
-    """Where a row of one histogram without labels comes from."""
+    """Where the histograms of one row come from, each with its labels."""
 
     metric: Metric
-    histogram: Histogram
+    histograms: Callable[[], Iterable[tuple[tuple[str, ...], Histogram]]]
 
 
 def single(metric: Metric, value: Callable[[], float]) -> Source:
     """Make a source of one number without labels."""
     return Source(metric, lambda: (((), value()),))
+
+
+def single_histogram(metric: Metric, histogram: Histogram) -> HistogramSource:
+    """Make a source of one histogram without labels."""
+    return HistogramSource(metric, lambda: (((), histogram),))
 
 
 class BrokerCollector(Collector):
@@ -47,7 +52,7 @@ class BrokerCollector(Collector):
         """Yield the families of one scrape."""
         for source in self._sources:
             if isinstance(source, HistogramSource):
-                yield _histogram_family(source.metric, (((), source.histogram),))
+                yield _histogram_family(source.metric, source.histograms())
             else:
                 yield _family(source.metric, source.samples())
         requests = self._stats.requests

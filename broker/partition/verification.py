@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from broker.metrics.instruments import Histogram
 from broker.partition.errors import PartitionError
 from broker.partition.manager import PartitionManager
 from config.views import VerificationConfig
@@ -70,8 +71,13 @@ class TransactionVerifier:
         partitions: PartitionManager,
         verify: Verify,
         config: Callable[[], VerificationConfig],
+        monotonic_ms: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._monotonic_ms = monotonic_ms
+        # For metrics: how long questions took, and of how many partitions the answer was no.
+        self.seconds = Histogram()
+        self.failure_count = 0
         self._partitions = partitions
         self._verify = verify
         self._config = config
@@ -92,14 +98,17 @@ class TransactionVerifier:
             asked = [tp for tp, verification in verified.items() if verification is not None]
             if not asked:
                 return verified
+            started_ms = self._monotonic_ms()
             codes = await self._verify(
                 writer.transactional_id, writer.producer_id, writer.producer_epoch, asked, add=adds
             )
+            self.seconds.observe((self._monotonic_ms() - started_ms) / 1000)
             if retries and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values():
                 # The transaction before is just ending; its marker makes void what was begun here before it.
                 retries -= 1
                 await self._sleep(config.retry_backoff_ms / 1000)
                 continue
+            self.failure_count += sum(code is not ErrorCode.NONE for code in codes.values())
             accepted = {tp: wanted[tp] for tp in asked if codes[tp] is ErrorCode.NONE}
             if adds and self._is_overtaken(writer, accepted, verified):
                 continue

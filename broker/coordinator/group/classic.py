@@ -26,6 +26,7 @@ from broker.coordinator.group.member import ClassicMember
 from broker.coordinator.group.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalancer, joined, synced
 from broker.coordinator.group.records import group_metadata_record
 from broker.coordinator.shard import Outcome
+from broker.coordinator.stats import GroupStats
 from config.views import GroupConfig
 from protocol.errors import ErrorCode
 from protocol.primitives import MAX_STRING_BYTES
@@ -43,7 +44,9 @@ class ClassicGroups:
         rebalancer: Rebalancer,
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
+        stats: GroupStats,
     ) -> None:
+        self._stats = stats
         self._groups = groups
         self._config = config
         self._rebalancer = rebalancer
@@ -225,6 +228,7 @@ class ClassicGroups:
             for member in group.members.values():
                 member.assignment = assignments.get(member.member_id, b"")
             group.transition_to(GroupState.STABLE, now_ms=self._now_ms())
+            self._stats.rebalances["classic"] += 1
             self._rebalancer.propagate_assignment(group)
 
         return Outcome(None, (group_metadata_record(group, assignments),), conclude, replays=False)

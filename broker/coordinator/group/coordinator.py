@@ -104,6 +104,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
             append_error_code=append_error_code,
             max_batch_bytes=max_batch_bytes,
         )
+        self.group_stats = self._world.stats
         self._expiry = self._timers.timer(self._expire_periodically)
 
     # -- lifecycle --------------------------------------------------------------------------------------------------
@@ -346,6 +347,14 @@ class GroupCoordinator(Coordinator[GroupShard]):
         """Count the groups in each state, for metrics."""
         return Counter(
             group.state.value
+            for partition in self._runtime.active_partitions()
+            for group in self._runtime.read(partition).all_groups()
+        )
+
+    def count_by_kind_and_state(self) -> Counter[tuple[str, str]]:
+        """Count the groups of each kind in each state, for metrics."""
+        return Counter(
+            (group.group_type, group.state.value)
             for partition in self._runtime.active_partitions()
             for group in self._runtime.read(partition).all_groups()
         )

@@ -118,8 +118,9 @@ class GroupShard:
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = GroupOffsets()
+        self._stats = world.stats
         self._rebalancer = Rebalancer(self.groups, config, timers, now_ms, submit, self.offsets.has_offsets)
-        self.classic = ClassicGroups(self.groups, config, self._rebalancer, now_ms, new_uuid)
+        self.classic = ClassicGroups(self.groups, config, self._rebalancer, now_ms, new_uuid, world.stats)
         self.consumer = ConsumerRooms(self.consumer_groups, self.groups, world, timers, submit, spawn, self._rebalancer)
         self._consumer_replay = ConsumerGroupReplay(
             self.consumer_groups,
@@ -333,6 +334,7 @@ class GroupShard:
                 CommittedOffset, (offset, leader_epoch, metadata, now_ms, expire_ms, topic_id, NOT_IN_LOG)
             )
             records.append(offset_record(_new_tuple(OffsetKey, (group_id, topic, partition)), committed))
+        self._stats.commits += len(records)
         return Outcome(codes, records)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> Outcome[list[ErrorCode]]:
@@ -355,11 +357,14 @@ class GroupShard:
             key = OffsetKey(group_id, topic, partition)
             if partition in self.offsets.of_group(group_id).get(topic, {}) or self.offsets.is_pending(key):
                 records[key] = offset_tombstone(key)
+        self._stats.deletions += len(records)
         return Outcome(codes, list(records.values()))
 
     def delete_topic_offsets(self, topics: frozenset[str]) -> Outcome[None]:
         """Delete every group's offsets of deleted topics."""
-        return Outcome(None, list(self.offsets.tombstones_of_topics(topics)), is_atomic=False)
+        records = list(self.offsets.tombstones_of_topics(topics))
+        self._stats.deletions += len(records)
+        return Outcome(None, records, is_atomic=False)
 
     def expire_offsets(self) -> Outcome[None]:
         """Delete offsets past their retention, and groups that are empty and keep none."""
@@ -370,6 +375,7 @@ class GroupShard:
             group_id = group.group_id
             expired = list(expired_offsets(group, self.offsets, now_ms=now_ms, retention_ms=retention_ms))
             records.extend(offset_tombstone(key) for key in expired)
+            self._stats.expirations += len(expired)
             if not group.is_empty or self.offsets.has_open_transactions(group_id):
                 continue
             if isinstance(group, ClassicGroup) and group.pending_members:
@@ -397,7 +403,9 @@ class GroupShard:
                 codes[group_id] = refusal.code
                 continue
             codes[group_id] = ErrorCode.NONE
-            records.extend(self.offsets.tombstones_of_group(group_id))
+            offsets = list(self.offsets.tombstones_of_group(group_id))
+            self._stats.deletions += len(offsets)
+            records.extend(offsets)
             records.extend(_tombstones(group))
         return Outcome(codes, records, is_atomic=False)
 

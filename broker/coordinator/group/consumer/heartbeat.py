@@ -248,6 +248,7 @@ class ConsumerGroups:
         topics = group.subscribed_topics(without=members)
         metadata_hash = self._world.hashes.of_topics(topics, self._world.image())
         records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
+        self._world.stats.rebalances["consumer"] += 1
         return Outcome(response, records)
 
     def fence_by_id(self, group_id: str, member_id: str, reason: str, epoch: int | None) -> Outcome[None]:

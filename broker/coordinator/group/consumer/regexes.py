@@ -139,6 +139,7 @@ class Regexes:
         metadata_hash = self._world.hashes.of_topics(topics, self._world.image())
         if has_changed or metadata_hash != group.metadata_hash:
             epoch = group.epoch + 1
+            self._world.stats.rebalances["consumer"] += 1
             records.append(epoch_record(group_id, epoch, metadata_hash))
             group.refreshed_epoch = epoch
             logger.info("consumer group epoch raised group=%s epoch=%d", group_id, epoch)

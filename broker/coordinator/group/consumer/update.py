@@ -72,6 +72,7 @@ class MemberUpdate:
         )
         if has_changed or metadata_hash != group.metadata_hash:
             self.epoch += 1
+            self._world.stats.rebalances["consumer"] += 1
             self.records.append(epoch_record(group.group_id, self.epoch, metadata_hash))
             logger.info("consumer group epoch raised group=%s epoch=%d", group.group_id, self.epoch)
         group.refreshed_epoch = self.epoch

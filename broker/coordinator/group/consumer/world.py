@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from broker.coordinator.group.consumer.metadata_hash import TopicHashes
 from broker.coordinator.regex import RunAside
+from broker.coordinator.stats import GroupStats
 from broker.metadata.image import ClusterImage
 from config.views import ConsumerGroupConfig, GroupConfig, GroupSettings
 
@@ -30,6 +31,7 @@ class ConsumerWorld:
         self.now_ms = now_ms
         self.new_uuid = new_uuid
         self.hashes = TopicHashes()
+        self.stats = GroupStats()
         # The version of the metadata that last brought a new topic; regular expressions resolved before are outdated.
         self.new_topics_version = -1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.background.cleaner.stats import LastPass
 from broker.background.recovery import Recovery
+from broker.coordinator.stats import GroupStats, RuntimeStats
 from broker.exported import Watched, broker_sources, broker_state
 from broker.live_quotas import LiveQuotas
 from broker.metrics.catalog import METRICS, Kind
@@ -40,11 +42,24 @@ class Rig:
         self.hosted = hosted
         self.stats = BrokerStats()
         self.phase = SimpleNamespace(current="running")
+        self.group_stats, self.runtime_stats = GroupStats(), RuntimeStats()
         coordinators: Any = SimpleNamespace(
-            groups=SimpleNamespace(count_by_state=lambda: {"Stable": 2, "Empty": 0}),
-            transactions=SimpleNamespace(
-                count_by_state=lambda: {"Ongoing": 3}, completing_count=5, retrying_count=2, timed_out_count=7
+            groups=SimpleNamespace(
+                count_by_state=lambda: {"Stable": 2, "Empty": 0},
+                count_by_kind_and_state=lambda: {("classic", "Stable"): 1, ("consumer", "Stable"): 1},
+                count_partitions=lambda: Counter(active=50),
+                group_stats=self.group_stats,
+                stats=self.runtime_stats,
             ),
+            transactions=SimpleNamespace(
+                count_by_state=lambda: {"Ongoing": 3},
+                completing_count=5,
+                retrying_count=2,
+                timed_out_count=7,
+                count_partitions=lambda: Counter(loading=1, active=49),
+                stats=RuntimeStats(),
+            ),
+            verifier=SimpleNamespace(seconds=Histogram(), failure_count=4),
         )
         connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
         assert hosted.disk is not None
@@ -229,6 +244,21 @@ def test_single_numbers_come_from_the_parts(rig: Rig) -> None:
     assert rig.value("odradek_log_retention_run_seconds") == 0.25
     assert rig.value("kafka_log_logmanager_remaininglogstorecover", dir=rig.hosted.logs.dirs[0].path) == 0
     assert rig.value("odradek_network_refused_frames_total") == 2
+
+
+def test_coordinators_show_what_they_serve_and_how_long_it_takes(rig: Rig) -> None:
+    rig.group_stats.rebalances["consumer"] += 2
+    rig.group_stats.commits = 11
+    rig.runtime_stats.load_seconds.observe(0.003)
+    assert rig.value("kafka_server_groupcoordinatormetrics_group_count", protocol="consumer", state="Stable") == 1
+    assert rig.value("kafka_server_groupcoordinatormetrics_rebalance_count_total", protocol="consumer") == 2
+    assert rig.value("kafka_server_groupcoordinatormetrics_rebalance_count_total", protocol="classic") == 0
+    assert rig.value("kafka_server_groupcoordinatormetrics_offset_commit_count_total") == 11
+    assert rig.value("odradek_coordinator_partitions", coordinator="transaction", state="loading") == 1
+    assert rig.value("odradek_coordinator_partitions", coordinator="transaction", state="failed") == 0
+    assert rig.value("odradek_coordinator_load_seconds_count", coordinator="group") == 1
+    assert rig.value("odradek_coordinator_load_seconds_count", coordinator="transaction") == 0
+    assert rig.value("kafka_server_addpartitionstotxnmanager_verificationfailure_total") == 4
 
 
 def test_a_move_shows_how_far_it_is_between_its_directories(rig: Rig) -> None:

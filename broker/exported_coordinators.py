@@ -1,0 +1,93 @@
+"""What the coordinators export: where the rows of the metrics catalog about groups and transactions are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from broker.coordinator.stats import RuntimeStats
+from broker.coordinator.transaction.coordinator import TransactionCoordinator
+from broker.coordinators import Coordinators
+from broker.metrics import catalog
+from broker.metrics.collectors import HistogramSource, Sample, Source, single
+from broker.metrics.instruments import Histogram
+
+AllCoordinators = Callable[[], Coordinators | None]
+"""None before they are started."""
+
+
+def coordinator_sources(coordinators: AllCoordinators) -> Iterator[Source | HistogramSource]:
+    """Yield a source for every row about a coordinator."""
+    yield from _group_sources(coordinators)
+    yield from _transaction_sources(coordinators)
+    yield Source(catalog.COORDINATOR_PARTITIONS, lambda: _partitions(coordinators()))
+    yield _per_coordinator(catalog.COORDINATOR_LOAD_SECONDS, coordinators, lambda stats: stats.load_seconds)
+    yield _per_coordinator(catalog.COORDINATOR_QUEUE_SECONDS, coordinators, lambda stats: stats.queue_seconds)
+    yield _per_coordinator(catalog.COORDINATOR_WRITE_SECONDS, coordinators, lambda stats: stats.write_seconds)
+    yield Source(
+        catalog.COORDINATOR_FAILED_LOADS,
+        lambda: (((name,), stats.failed_loads) for name, stats in _runtime_stats(coordinators())),
+    )
+
+
+def _group_sources(coordinators: AllCoordinators) -> Iterator[Source]:
+    def of_groups(value: Callable[[Coordinators], Iterable[Sample]]) -> Iterable[Sample]:
+        found = coordinators()
+        return () if found is None else value(found)
+
+    yield Source(catalog.GROUPS, lambda: of_groups(lambda found: _per_state(found.groups.count_by_state())))
+    yield Source(catalog.GROUP_COUNT, lambda: of_groups(lambda found: found.groups.count_by_kind_and_state().items()))
+    yield Source(
+        catalog.GROUP_REBALANCES, lambda: of_groups(lambda found: _per_state(found.groups.group_stats.rebalances))
+    )
+    yield Source(catalog.OFFSET_COMMITS, lambda: of_groups(lambda found: (((), found.groups.group_stats.commits),)))
+    yield Source(
+        catalog.OFFSET_EXPIRATIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.expirations),))
+    )
+    yield Source(catalog.OFFSET_DELETIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.deletions),)))
+
+
+def _transaction_sources(coordinators: AllCoordinators) -> Iterator[Source | HistogramSource]:
+    def of_transactions(value: Callable[[TransactionCoordinator], int]) -> int:
+        found = coordinators()
+        return 0 if found is None else value(found.transactions)
+
+    def states() -> Iterable[Sample]:
+        found = coordinators()
+        return () if found is None else _per_state(found.transactions.count_by_state())
+
+    def verification_seconds() -> Iterable[tuple[tuple[str, ...], Histogram]]:
+        found = coordinators()
+        return () if found is None else (((), found.verifier.seconds),)
+
+    def verification_failures() -> int:
+        found = coordinators()
+        return 0 if found is None else found.verifier.failure_count
+
+    yield Source(catalog.TRANSACTIONAL_IDS, states)
+    yield single(catalog.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
+    yield single(catalog.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
+    yield single(catalog.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
+    yield HistogramSource(catalog.VERIFICATION_SECONDS, verification_seconds)
+    yield single(catalog.VERIFICATION_FAILURES, verification_failures)
+
+
+def _per_coordinator(
+    metric: catalog.Metric, coordinators: AllCoordinators, value: Callable[[RuntimeStats], Histogram]
+) -> HistogramSource:
+    return HistogramSource(metric, lambda: [((name,), value(stats)) for name, stats in _runtime_stats(coordinators())])
+
+
+def _runtime_stats(found: Coordinators | None) -> Iterable[tuple[str, RuntimeStats]]:
+    return () if found is None else (("group", found.groups.stats), ("transaction", found.transactions.stats))
+
+
+def _partitions(found: Coordinators | None) -> Iterator[Sample]:
+    if found is not None:
+        for name, coordinator in (("group", found.groups), ("transaction", found.transactions)):
+            counts = coordinator.count_partitions()
+            for state in ("loading", "active", "failed"):
+                yield (name, state), counts[state]
+
+
+def _per_state(counts: Mapping[str, int]) -> Iterable[Sample]:
+    return (((state,), count) for state, count in counts.items())
