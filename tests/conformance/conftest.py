@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def four_partitions(shared_broker: BrokerProcess, unique: str) -> str:
     with RawClient((shared_broker.host, shared_broker.port)) as client:
         client.create_topic(unique, 4)
     return unique
+
+
+@pytest.fixture
+def now() -> int:
+    """Give the time in milliseconds from which a test counts ages: a run may last longer than what decides there."""
+    return int(time.time() * 1000)
 
 
 @pytest.fixture(scope="session")

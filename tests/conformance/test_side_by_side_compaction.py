@@ -174,12 +174,12 @@ def test_keyless_records_from_before(pair: Pair, unique: str) -> None:
     pair.same(lambda _, client: visible(client, unique))
 
 
-def test_what_is_within_the_lag_stays(pair: Pair, unique: str) -> None:
+def test_what_is_within_the_lag_stays(pair: Pair, unique: str, now: int) -> None:
     def run(broker: BrokerProcess, client: RawClient) -> list[tuple[Any, ...]]:
         configs = CONFIGS | {"segment_ms": "1", "min_compaction_lag_ms": "1800000"}
         client.create_topic(unique, **configs)
         for age_minutes in (55, 50, 45, 40, 20, 15, 50, 10, 0):
-            record = Record(b"%d" % age_minutes, b"k", timestamp=NOW - age_minutes * 60_000)
+            record = Record(b"%d" % age_minutes, b"k", timestamp=now - age_minutes * 60_000)
             client.append(unique, batches.build([record]))
         set_configs(client, unique, min_cleanable_dirty_ratio=EVERYTHING)
         # Everything before the first segment that has a record of the last half hour.
@@ -190,11 +190,11 @@ def test_what_is_within_the_lag_stays(pair: Pair, unique: str) -> None:
     assert [row[0] for row in rows] == [3, 4, 5, 6, 7, 8]
 
 
-def test_the_greatest_lag_cleans_whatever_the_ratio(pair: Pair, unique: str) -> None:
+def test_the_greatest_lag_cleans_whatever_the_ratio(pair: Pair, unique: str, now: int) -> None:
     def run(broker: BrokerProcess, client: RawClient) -> list[tuple[Any, ...]]:
         client.create_topic(unique, **CONFIGS | {"segment_ms": "1"})
         for age_minutes in (55, 50, 45, 20, 10):
-            record = Record(b"%d" % age_minutes, b"k", timestamp=NOW - age_minutes * 60_000)
+            record = Record(b"%d" % age_minutes, b"k", timestamp=now - age_minutes * 60_000)
             client.append(unique, batches.build([record]))
         set_configs(client, unique, max_compaction_lag_ms="1800000")
         wait_until_cleaned(broker, unique, 4)
@@ -203,13 +203,13 @@ def test_the_greatest_lag_cleans_whatever_the_ratio(pair: Pair, unique: str) -> 
     assert [row[0] for row in pair.same(run)] == [3, 4]
 
 
-def test_compacted_and_retained(pair: Pair, unique: str) -> None:
+def test_compacted_and_retained(pair: Pair, unique: str, now: int) -> None:
     def run(broker: BrokerProcess, client: RawClient) -> Any:
         configs = {"cleanup_policy": "compact,delete", "segment_ms": "1", "retention_ms": "-1"}
         client.create_topic(unique, **CONFIGS | configs)
         for number, age_minutes in enumerate((55, 50, 45, 40, 25, 20, 15, 10)):
             records = [
-                Record(b"%d" % number, key, timestamp=NOW - age_minutes * 60_000 + part)
+                Record(b"%d" % number, key, timestamp=now - age_minutes * 60_000 + part)
                 for part, key in enumerate((b"k%d" % (number % 2), b"own-%d" % number))
             ]
             client.append(unique, batches.build(records))

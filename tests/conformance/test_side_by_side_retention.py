@@ -22,9 +22,9 @@ EACH_BATCH_ITS_SEGMENT = {"segment_ms": "1"}
 SEGMENT_SIZE = 1000
 
 
-def _aged(*minutes: float, size: int = 1) -> bytes:
+def _aged(now: int, *minutes: float, size: int = 1) -> bytes:
     """Build a batch of records that are as many minutes old."""
-    return batches.build([Record(b"v" * size, b"k", timestamp=NOW - int(age * MINUTE_MS)) for age in minutes])
+    return batches.build([Record(b"v" * size, b"k", timestamp=now - int(age * MINUTE_MS)) for age in minutes])
 
 
 def _sized(number: int) -> bytes:
@@ -37,7 +37,7 @@ def _wait_for_a_run(client: RawClient, topic: str) -> None:
     if topic not in client.topic_names():
         client.create_topic(topic, retention_ms="1000")
     for _ in range(2):
-        end = client.append(topic, _aged(60)) + 1
+        end = client.append(topic, _aged(NOW, 60)) + 1
         eventually(lambda end=end: client.start_offset(topic) == end, what="a retention run")
 
 
@@ -58,13 +58,13 @@ AGES: dict[str, tuple[list[tuple[float, ...]], int]] = {
 
 
 @pytest.mark.parametrize("ages", AGES)
-def test_time(pair: Pair, unique: str, ages: str) -> None:
+def test_time(pair: Pair, unique: str, now: int, ages: str) -> None:
     segments, first = AGES[ages]
 
     def run(broker: BrokerProcess, client: RawClient) -> dict[str, Any]:
         client.create_topic(unique, **EACH_BATCH_ITS_SEGMENT, retention_ms="-1")
         for records in segments:
-            client.append(unique, _aged(*records))
+            client.append(unique, _aged(now, *records))
         set_configs(client, unique, retention_ms=str(30 * MINUTE_MS))
         eventually(lambda: client.start_offset(unique) >= first, what="expired")
         _wait_for_a_run(client, f"{unique}-clock")
@@ -102,7 +102,7 @@ def test_delete_records(pair: Pair, unique: str, offsets: tuple[int, ...]) -> No
     def run(broker: BrokerProcess, client: RawClient) -> Any:
         client.create_topic(unique, **EACH_BATCH_ITS_SEGMENT, retention_ms="-1")
         for number in range(5):
-            client.append(unique, _aged(*[50 - number] * 4))
+            client.append(unique, _aged(NOW, *[50 - number] * 4))
         answers = []
         for offset in offsets:
             result = delete_records(client, unique, offset)
@@ -119,13 +119,13 @@ def test_delete_records(pair: Pair, unique: str, offsets: tuple[int, ...]) -> No
     pair.same(run)
 
 
-def test_what_is_appended_after_everything_expired(pair: Pair, unique: str) -> None:
+def test_what_is_appended_after_everything_expired(pair: Pair, unique: str, now: int) -> None:
     def run(broker: BrokerProcess, client: RawClient) -> Any:
         client.create_topic(unique, retention_ms="1000")
         for _ in range(3):
-            end = client.append(unique, _aged(60, 50)) + 2
+            end = client.append(unique, _aged(now, 60, 50)) + 2
             eventually(lambda end=end: client.start_offset(unique) == end, what="expired")
-        client.append(unique, _aged(-30))
+        client.append(unique, _aged(now, -30))
         eventually(lambda: len(segment_names(broker, unique)) == 1, what="files renamed")
         return _state(broker, client, unique)
 

@@ -119,15 +119,15 @@ def test_after_delete_records(pair: Pair, unique: str, start: int) -> None:
             assert kafka[asked] == answer, asked
 
 
-def test_after_retention(pair: Pair, unique: str) -> None:
+def test_after_retention(pair: Pair, unique: str, now: int) -> None:
     def run(broker: BrokerProcess, client: RawClient) -> Any:
         client.create_topic(unique, retention_ms="-1", segment_ms="1")
         for minutes in (60, 50, 40, 20, 10):
-            records = [Record(b"v", timestamp=NOW - minutes * 60_000 + part) for part in (0, 2, 1)]
+            records = [Record(b"v", timestamp=now - minutes * 60_000 + part) for part in (0, 2, 1)]
             client.append(unique, batches.build(records))
         set_configs(client, unique, retention_ms="1800000")
         eventually(lambda: client.start_offset(unique) == 9, what="expired")
-        asked = [NOW - minutes * 60_000 + part for minutes in (60, 40, 20, 10) for part in (-1, 0, 1, 2, 3)]
+        asked = [now - minutes * 60_000 + part for minutes in (60, 40, 20, 10) for part in (-1, 0, 1, 2, 3)]
         return _answers(client, unique, asked)
 
     pair.same(run)
