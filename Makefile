@@ -15,9 +15,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 T ?= tests
+# Tests wait for brokers, clients and timers more than they compute, so there are more workers than a small machine has cores.
+WORKERS ?= 3
+SPREAD := -n $(WORKERS)
 PACKAGES := broker protocol storage config
 
-.PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm jvm bench docs image ci clean
+.PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm test-all jvm bench docs image ci clean
 
 help:
 	@echo "make setup             create $(VENV) from requirements.lock, with the odradek command in it"
@@ -26,7 +29,7 @@ help:
 	@echo "make test              the whole suite but the JVM checks"
 	@echo "make test-one T=...    one file or test, with SEED=... to replay a random one"
 	@echo "make test-crash        SIGKILL under load; make test-conformance: stock Python and C clients"
-	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven)"
+	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven); make test-all: both"
 	@echo "make bench | docs | image | ci"
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
@@ -76,16 +79,16 @@ lint: dev
 	$(BIN)/lint-imports
 
 test: dev
-	$(PYTEST) -m "not jvm" tests
+	$(PYTEST) $(SPREAD) -m "not jvm" tests
 
 test-one: dev
 	$(PYTEST) $(T)
 
 test-crash: dev
-	$(PYTEST) tests/crash
+	$(PYTEST) $(SPREAD) tests/crash
 
 test-conformance: dev
-	$(PYTEST) -m "not jvm" tests/conformance
+	$(PYTEST) $(SPREAD) -m "not jvm" tests/conformance
 
 $(CLASSPATH): tests/jvm/pom.xml
 	@mkdir -p $(@D)
@@ -94,7 +97,10 @@ $(CLASSPATH): tests/jvm/pom.xml
 jvm: $(CLASSPATH)
 
 test-jvm: dev jvm
-	$(PYTEST) -m jvm tests
+	$(PYTEST) $(SPREAD) -m jvm tests
+
+test-all: dev jvm
+	$(PYTEST) $(SPREAD) tests
 
 bench: dev
 	$(BIN)/python -m tests.bench $(ARGS)
