@@ -75,6 +75,7 @@ class TransactionalProducer(_Sender):
             {
                 "bootstrap.servers": options.bootstrap,
                 **PATIENCE,
+                "client.id": options.life,
                 "transactional.id": options.name,
                 "transaction.timeout.ms": TRANSACTION_MS,
                 "linger.ms": 1,
@@ -94,6 +95,8 @@ class TransactionalProducer(_Sender):
                 self.send(name)
                 self.rest()
             if self.rng.random() < 0.3:
+                # librdkafka ends a transaction that the coordinator does not know yet, and takes the answer for fatal.
+                self.producer.flush(FLUSH_S)
                 raise MustAbort("freely")
             self.journal.committing(name)
             call(self.producer.commit_transaction, CALL_S)

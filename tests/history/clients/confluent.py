@@ -39,7 +39,7 @@ class ConfluentClient(TransformClient):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        shared = {"bootstrap.servers": options.bootstrap, **PATIENCE}
+        shared = {"bootstrap.servers": options.bootstrap, "client.id": options.life, **PATIENCE}
         self._producer = Producer(
             {**shared, "transactional.id": options.worker, "transaction.timeout.ms": TRANSACTION_MS, "linger.ms": 2}
         )
