@@ -27,7 +27,7 @@ KINDS = (
     Kind("confluent", "consumer"),
     Kind("confluent", "consumer", is_static=True),
     Kind("kafka-python"),
-    Kind("aiokafka", is_static=True, workers=1),
+    Kind("aiokafka", workers=1),
 )
 
 

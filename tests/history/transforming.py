@@ -131,6 +131,7 @@ class Loop:
             bootstrap=self._broker.bootstrap,
             source="source",
             target="target",
+            partitions=PARTITIONS,
             group="loop",
             worker=worker,
             life=life,

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from tests.history.actors.interface import Actor, ActorOptions, Reader
-from tests.history.clients.confluent import CALL_S, PATIENCE, call, is_fatal
+from tests.history.clients.confluent import CALL_S, PATIENCE, assign_explicitly, call, is_fatal
 from tests.history.clients.interface import HEARTBEAT_MS, SESSION_MS, TRANSACTION_MS, MustAbort, MustEnd
 from tests.history.gate import Gate
 
@@ -117,6 +117,7 @@ class GroupConsumer(Reader):
         settings: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap,
             **PATIENCE,
+            "client.id": options.life,
             "group.id": self.settings["group"],
             "group.protocol": self.settings["protocol"],
             "isolation.level": self.isolation_level,
@@ -132,6 +133,7 @@ class GroupConsumer(Reader):
 
     def _assigned(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self.forget([(one.topic, one.partition) for one in partitions])
+        assign_explicitly(self._consumer, partitions, self.settings["protocol"])
 
     def step(self) -> None:
         message = self._consumer.poll(0.1)

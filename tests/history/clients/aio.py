@@ -1,7 +1,8 @@
 """aiokafka, on an event loop in a thread of its own.
 
-It cannot ask for stable offsets and does not say which member commits, so its loop is safe with one member a group,
-whose producer waits at its start until the last life's transaction has ended.
+It cannot ask for stable offsets, does not say which member commits, and joins again in the midst of a transaction: in a
+group its loop is not safe. So it assigns itself all partitions, and its producer waits at its start until the last
+life's transaction has ended.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from tests.history.clients.interface import (
-    HEARTBEAT_MS,
     POLL_S,
-    SESSION_MS,
     TRANSACTION_MS,
     Input,
     MustAbort,
@@ -28,19 +27,6 @@ from tests.history.clients.interface import (
 
 CALL_S = 30.0
 _T = TypeVar("_T")
-
-
-class _Moves(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Tells the client what it has been assigned."""
-
-    def __init__(self, client: AioClient) -> None:
-        self._client = client
-
-    async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
-        """Nothing is held back between polls."""
-
-    async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
-        self._client.when_moved([(one.topic, one.partition) for one in assigned])
 
 
 class AioClient(TransformClient):
@@ -65,16 +51,13 @@ class AioClient(TransformClient):
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
-            group_instance_id=options.worker if options.is_static else None,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
             retry_backoff_ms=50,
         )
         await self._consumer.start()
-        self._consumer.subscribe([options.source], listener=_Moves(self))
+        self._consumer.assign([TopicPartition(options.source, number) for number in range(options.partitions)])
 
     def poll(self, limit: int) -> list[Input]:
         found = self._call(self._consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=limit))

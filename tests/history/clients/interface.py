@@ -30,6 +30,7 @@ class Options:
     bootstrap: str
     source: str
     target: str
+    partitions: int  # of either
     group: str
     worker: str  # also its transactional id
     life: str  # unique to this process

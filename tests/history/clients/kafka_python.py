@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +24,7 @@ from tests.history.clients.interface import (
     TransformClient,
 )
 
-CALL_S = 20.0
+CALL_S = 10.0
 
 
 class _Moves(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -84,7 +86,7 @@ class KafkaPythonClient(TransformClient):
         self._call(send)
 
     def flush(self) -> None:
-        self._call(self._producer.flush, CALL_S)
+        self._call(self._producer.flush)
 
     def send_offsets(self, offsets: Mapping[int, int]) -> None:
         if self._membership.generation_id < 0:
@@ -119,7 +121,7 @@ class KafkaPythonClient(TransformClient):
         """Call until it works, or say what must come instead."""
         while True:
             try:
-                return function(*arguments)
+                return _bounded(function, *arguments)
             except KafkaTimeoutError:
                 continue
             except KafkaError as failure:
@@ -127,3 +129,23 @@ class KafkaPythonClient(TransformClient):
                 if manager.has_abortable_error() and not manager.has_fatal_error():
                     raise MustAbort(repr(failure)) from failure
                 raise MustEnd(f"{function.__name__}: {failure!r}") from failure
+
+
+def _bounded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call, but not for ever: kafka-python 3.0 loses a request of a transaction whose coordinator it cannot reach."""
+    outcome: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            outcome.put((function(*arguments), None))
+        except Exception as failure:
+            outcome.put((None, failure))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result, failure = outcome.get(timeout=CALL_S)
+    except queue.Empty:
+        raise MustEnd(f"{function.__name__}: no answer") from None
+    if failure is not None:
+        raise failure
+    return result
