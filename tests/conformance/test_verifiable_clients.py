@@ -63,13 +63,15 @@ def start(tmp_path: Path, bootstrap: str) -> Iterator[Start]:
         tool.process.wait()
 
 
+@pytest.mark.parametrize("protocol", ["CLASSIC", "CONSUMER"])
 def test_a_group_that_gains_and_loses_a_member_consumes_each_acknowledged_record_once(
-    start: Start, four_partitions: str
+    start: Start, four_partitions: str, protocol: str
 ) -> None:
     group = f"group-{four_partitions}"
 
     def consumer() -> Verifiable:
-        return start("kafka-verifiable-consumer", "--topic", four_partitions, "--group-id", group, "--verbose")
+        wanted = ("--topic", four_partitions, "--group-id", group, "--group-protocol", protocol)
+        return start("kafka-verifiable-consumer", *wanted, "--verbose")
 
     stays = consumer()
     eventually(lambda: stays.events("partitions_assigned"), within_s=TIMEOUT_S)
