@@ -127,7 +127,7 @@ class Dispatcher:
         """Encode what the handler gave."""
         context = connection.context
         if context.meter is not None:
-            response = _settle(context.meter, connection, response)
+            return self._answer_metered(context.meter, served, connection, response)
         if context.close_after:
             raise CloseConnection("the request asked for no answer and failed")
         if response is None:
@@ -136,6 +136,18 @@ class Dispatcher:
         if isinstance(response, EncodedResponse):
             return _framed([bytearray(prefix + response.body)])
         return _framed(encode(response, context.api_version, prefix))
+
+    def _answer_metered(self, meter: RequestMeter, served: _Served, connection: Connection, response: Any) -> list[Any]:
+        """Close a request's account; what it has to wait is told in its response, where there is a place for it."""
+        context = connection.context
+        context.meter = None
+        throttle_ms = meter.settle()
+        if throttle_ms and not context.close_after:
+            connection.mute(throttle_ms)
+            response = _throttled(response, throttle_ms)
+        pieces = self._answer(served, connection, response)
+        meter.finish()
+        return pieces
 
     def _metered(
         self,
@@ -192,14 +204,7 @@ class Dispatcher:
         return _framed(encode(response, 0, prefix))
 
 
-def _settle(meter: RequestMeter, connection: Connection, response: Any) -> Any:
-    """Close a request's account; what it has to wait is told in its response, where there is a place for it."""
-    context = connection.context
-    context.meter = None
-    throttle_ms = meter.settle()
-    if not throttle_ms or context.close_after:
-        return response
-    connection.mute(throttle_ms)
+def _throttled(response: Any, throttle_ms: int) -> Any:
     if isinstance(response, EncodedResponse):
         return response.throttled(throttle_ms)
     if hasattr(response, "throttle_time_ms"):

@@ -6,7 +6,8 @@ created and deleted, a second.
 
 - Produce counts the bytes of the request, fetch those of the response; a fetch that goes over the quota is answered
   with nothing, so nothing is counted, except that the first one for long is always given.
-- Of the time of a request counts what it kept the loop busy, not what it waited. The percentage is of that one loop.
+- Of the time of a request counts what it kept the loop busy until it was answered, not what it waited. The percentage
+  is of that one loop.
 - Throttle times of bytes are as long as it takes, of the loop's time a window at most.
 
 Source: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager, KafkaApis, RequestHandlerHelper.
@@ -105,6 +106,7 @@ class RequestMeter:
         "_resumed_ns",
         "_throttle_ms",
         "_throttled",
+        "_timed",
         "_user",
     )
 
@@ -119,6 +121,7 @@ class RequestMeter:
         self._throttle_ms = 0
         self._throttled: Use[Any] | None = None  # whose quota asks for that
         self._is_settled = False  # the time up to here is counted, or does not count
+        self._timed: Use[Any] | None = None  # what it was counted by
 
     # --- what handlers tell ---
 
@@ -187,6 +190,12 @@ class RequestMeter:
             self._throttled.note_throttle(self._throttle_ms)
         return self._throttle_ms
 
+    def finish(self) -> None:
+        """Count the time since the account was closed: the next request pays for it."""
+        if self._timed is not None:
+            now_ns = self._quotas.monotonic_ns()
+            self._timed.measure.record((now_ns - self._resumed_ns) / NS_PER_PERCENT, now_ns // 1_000_000)
+
     @coroutine
     def timed(self, work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """Run `work`, counting only the time that it does not wait."""
@@ -215,8 +224,10 @@ class RequestMeter:
         use = quotas.request.use(self._user, self._client_id, now_ms)
         if use is None:
             return
-        busy_ns = self._busy_ns + quotas.monotonic_ns() - self._resumed_ns
-        use.measure.record(busy_ns / NS_PER_PERCENT, now_ms)
+        now_ns = quotas.monotonic_ns()
+        use.measure.record((self._busy_ns + now_ns - self._resumed_ns) / NS_PER_PERCENT, now_ms)
+        self._resumed_ns = now_ns
+        self._timed = use
         self._ask_for(min(use.measure.throttle_ms(use.limit, now_ms), quotas.windows.size_ms), use)
 
     def _ask_for(self, throttle_ms: int, use: Use[Any]) -> None:

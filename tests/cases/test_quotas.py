@@ -7,10 +7,11 @@ import time
 import pytest
 
 from tests.harness import batches
+from tests.harness.admin import BROKER, DELETE, SET, change_configs
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerFactory, BrokerProcess
 from tests.harness.quotas import set_quota
-from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values, produce_values
+from tests.harness.raw import ConnectionClosed, RawClient, eventually, fetch_row, fetch_values, produce_values
 
 CLIENT = "metered"
 
@@ -183,3 +184,47 @@ def test_the_share_of_the_brokers_time_is_held_to_a_percentage(broker_factory: B
             times.append(client.request("metadata", 9, topics=[]).throttle_time_ms)
         assert 0 < times[-1] <= 1_000
         assert other.request("metadata", 9, topics=[]).throttle_time_ms == 0
+
+
+def connect(broker: BrokerProcess, times: int) -> tuple[int, int, float]:
+    """Connect again and again, with one request each; return how many were served and sent away, and in what time."""
+    served = closed = 0
+    began = time.monotonic()
+    for _ in range(times):
+        try:
+            with RawClient(address(broker)) as client:
+                client.request("api_versions", 0)
+            served += 1
+        except (OSError, ConnectionClosed):
+            closed += 1
+    return served, closed, time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    "key", ["max.connection.creation.rate", "listener.name.plaintext.max.connection.creation.rate"]
+)
+def test_connections_above_the_rate_wait_and_none_is_lost(broker_factory: BrokerFactory, key: str) -> None:
+    broker = broker_factory({key: "10", "quota.window.num": "2"})
+    served, closed, took_s = connect(broker, 40)
+    assert (served, closed) == (40, 0)
+    assert 2 < took_s < 15
+
+
+def test_the_rate_of_connections_is_changed_while_the_broker_runs(broker_factory: BrokerFactory) -> None:
+    broker = broker_factory({"quota.window.num": "2"})
+    assert connect(broker, 40)[2] < 2
+    with RawClient(address(broker)) as client:
+        key = "max.connection.creation.rate"
+        assert not change_configs(client, "", [(key, SET, "10")], kind=BROKER).error_code
+        eventually(lambda: connect(broker, 25)[2] > 1)
+        assert not change_configs(client, "", [(key, DELETE, None)], kind=BROKER).error_code
+        eventually(lambda: connect(broker, 25)[2] < 1)
+
+
+def test_an_address_above_its_rate_is_sent_away(broker_factory: BrokerFactory) -> None:
+    broker = broker_factory({"quota.window.num": "3"})
+    with RawClient(address(broker)) as client:
+        set_quota(client, {"ip": broker.host}, connection_creation_rate=10)
+        eventually(lambda: connect(broker, 30)[1] > 0, what="the quota")
+        set_quota(client, {"ip": broker.host}, connection_creation_rate=None)
+        eventually(lambda: connect(broker, 30)[:2] == (30, 0), what="no quota")

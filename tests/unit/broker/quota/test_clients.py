@@ -127,12 +127,23 @@ def test_time_is_counted_in_percent_of_one_thread_and_asks_for_a_window_at_most(
     assert meter.settle() == 1_000
 
 
+def test_the_time_that_the_answer_takes_is_paid_by_the_next_request(bench: Bench) -> None:
+    bench.set(request_percentage=1)
+    meter = bench.meter()
+    assert meter.settle() == 0
+    bench.pass_ms(105)
+    meter.finish()
+    assert bench.meter().settle() == 395  # the rate began with the first answer, 105 ms ago
+
+
 def test_an_exempt_request_is_not_held_to_its_time(bench: Bench) -> None:
     bench.set(request_percentage=0.001)
     meter = bench.meter()
     meter.exempt()
     bench.pass_ms(500)
     assert meter.settle() == 0
+    meter.finish()
+    assert bench.quotas.request.use_count == 0
 
 
 async def test_the_time_that_a_request_waits_is_not_counted(bench: Bench) -> None:
