@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import compaction, fetch, footprint, groups, move, produce, recovery, restart, writeback
+from tests.bench import compaction, fetch, footprint, groups, move, produce, recovery, restart, transactions, writeback
 from tests.bench.load import HEADING, cores, scratch
 
 PARTS = {
@@ -25,6 +25,7 @@ PARTS = {
     "heartbeats": groups.heartbeats,
     "rebalances": groups.rebalances,
     "commits": groups.commits,
+    "transactions": transactions.run,
 }
 
 
