@@ -25,7 +25,7 @@ from config.build import group_config, transaction_config, verification_config
 from config.resolve import Resolver
 from storage.env.clock import Clock, Rng
 
-REGEX_POOL = "regexes"
+ASIDE_POOL = "coordinators"
 """The pool that matches what clients give regular expressions for: topics, transactional ids."""
 
 
@@ -45,7 +45,7 @@ class Coordinators:
         live: LiveConfig,
         pools: Pools,
     ) -> None:
-        run_aside = partial(pools.io, REGEX_POOL)
+        run_aside = partial(pools.io, ASIDE_POOL)
         self._controller = controller
         self.markers = MarkerWriter(partitions)
         internal_topics = InternalTopics(
