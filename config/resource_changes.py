@@ -7,10 +7,10 @@ Source: GroupConfig.validate, ClientMetricsConfigs.validate.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from config import regex
 from config.errors import InvalidConfig
 from config.key import parse_value
 from config.keys import CLIENT_METRICS_KEYS, GROUP_KEYS
@@ -28,6 +28,9 @@ MATCH_NAMES = frozenset(
     }
 )
 """What of a client a pattern may be for."""
+
+PATTERN_MEMORY_BYTES = 64 * 1024
+"""Of one pattern: each client that comes is held against it on the loop."""
 
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = 100, 3_600_000
 
@@ -121,7 +124,7 @@ def checked_client_metrics(values: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def client_patterns(text: str) -> dict[str, re.Pattern[str]]:
+def client_patterns(text: str) -> dict[str, Any]:
     """Return the patterns of a `match`, by what of a client they are for. Raises InvalidConfig."""
     patterns = {}
     for element in parse_value("match", CLIENT_METRICS_KEYS["match"].type, text):
@@ -129,7 +132,7 @@ def client_patterns(text: str) -> dict[str, re.Pattern[str]]:
         try:
             if len(rest) != 1 or not rest[0] or name not in MATCH_NAMES:
                 raise ValueError(element)
-            patterns[name] = re.compile(rest[0])
-        except (ValueError, re.error):
+            patterns[name] = regex.compiled(rest[0], PATTERN_MEMORY_BYTES)
+        except (ValueError, regex.InvalidExpression):
             raise InvalidConfig(f"Illegal client matching pattern: {element}") from None
     return patterns

@@ -9,23 +9,29 @@ Source: KIP-714; ClientMetricsManager, ClientMetricsInstance, ClientMetricsInsta
 
 from __future__ import annotations
 
-import re
+import logging
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from config.errors import InvalidConfig
 from config.key import ConfigType, parse_value
 from config.keys import CLIENT_METRICS_KEYS
 from config.resource_changes import client_patterns
 from protocol.errors import ErrorCode
 from protocol.uuids import ZERO_UUID, format_uuid, random_uuid
 
+logger = logging.getLogger(__name__)
+
 MAX_INSTANCES = 16_384
 SHORTEST_MEMORY_MS = 60_000
 ALL_METRICS = "*"
 ACCEPTED_CODECS = (4, 3, 1, 2)
 """zstd, lz4, gzip, snappy: the best first. Uncompressed is always taken."""
+
+MAX_MATCHED_LENGTH = 1024
+"""What a client says of itself in more characters matches no pattern."""
 
 RESERVED_IDS = frozenset({ZERO_UUID, (1).to_bytes(16, "big")})
 
@@ -47,7 +53,7 @@ class Subscription(NamedTuple):
 
     metrics: tuple[str, ...]
     interval_ms: int
-    patterns: Mapping[str, re.Pattern[str]]
+    patterns: Mapping[str, Any]
 
 
 class Refused(Exception):
@@ -118,7 +124,10 @@ class Instance:
             "client_source_address": self.client.address,
             "client_source_port": str(self.client.port),
         }
-        return all(pattern.fullmatch(facts[name]) for name, pattern in subscription.patterns.items())
+        return all(
+            len(facts[name]) <= MAX_MATCHED_LENGTH and pattern.fullmatch(facts[name]) is not None
+            for name, pattern in subscription.patterns.items()
+        )
 
     def ask(self, now_ms: float) -> None:
         """Admit a question for the subscription. Raises Refused when it comes too early."""
@@ -180,7 +189,7 @@ class Subscriptions:
 
     def update(self, configs: Iterable[Mapping[str, str]]) -> None:
         """Replace the subscriptions by what their configs say."""
-        self._subscriptions = tuple(map(subscription_of, configs))
+        self._subscriptions = tuple(one for one in map(subscription_of, configs) if one is not None)
         self._version += 1
 
     def instance(self, instance_id: bytes, client: Client) -> Instance:
@@ -211,8 +220,12 @@ class Subscriptions:
         self._on_forgotten(self._instances.pop(instance_id).name)
 
 
-def subscription_of(configs: Mapping[str, str]) -> Subscription:
-    """Return what stored configs of a subscription say."""
+def subscription_of(configs: Mapping[str, str]) -> Subscription | None:
+    """Return what stored configs of a subscription say; None if another broker has stored a pattern we cannot read."""
     metrics = parse_value("metrics", ConfigType.LIST, configs.get("metrics", ""))
     interval_ms = int(configs.get("interval.ms", _DEFAULT_INTERVAL_MS))
-    return Subscription(metrics, interval_ms, client_patterns(configs.get("match", "")))
+    try:
+        return Subscription(metrics, interval_ms, client_patterns(configs.get("match", "")))
+    except InvalidConfig as fault:
+        logger.warning("subscription of client metrics is ignored: %s", fault)
+        return None

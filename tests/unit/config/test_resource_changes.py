@@ -106,3 +106,11 @@ def test_a_subscription_keeps_its_values() -> None:
         "client_source_port": "1",
     }
     assert client_patterns("") == {}
+
+
+def test_patterns_for_clients_are_of_a_kind_that_always_comes_to_an_end() -> None:
+    [pattern] = client_patterns("client_id=(a|aa)+b").values()
+    assert pattern.fullmatch("a" * 60) is None and pattern.fullmatch("aab") is not None
+    for refused in ("client_id=(?=a)a", f"client_id={'(a?){200}' * 20}"):
+        with pytest.raises(InvalidConfig, match="Illegal client matching pattern"):
+            client_patterns(refused)

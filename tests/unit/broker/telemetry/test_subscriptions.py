@@ -81,6 +81,17 @@ def test_a_pattern_matches_the_whole_of_what_it_is_for(match: str, hits: bool) -
     assert bool(Rig({"metrics": "a.", "match": match}).instance().metrics) is hits
 
 
+def test_a_client_that_says_too_much_of_itself_matches_no_pattern() -> None:
+    rig = Rig({"metrics": "a.", "match": "client_id=x*"})
+    assert rig.instance(b"1" * 16, CLIENT._replace(client_id="x" * 1024)).metrics == ("a.",)
+    assert rig.instance(b"2" * 16, CLIENT._replace(client_id="x" * 1025)).metrics == ()
+
+
+def test_a_stored_pattern_that_cannot_be_read_leaves_the_other_subscriptions_in_force() -> None:
+    rig = Rig({"metrics": "a.", "match": "client_id=(?=app).*"}, {"metrics": "b."})
+    assert rig.instance().metrics == ("b.",)
+
+
 def test_the_subscription_id_is_that_of_client_and_wishes() -> None:
     wishes = {"metrics": "a.", "interval.ms": "500"}
     first = Rig(wishes).instance().subscription_id
