@@ -65,7 +65,7 @@ class Coordinators:
             ),
             now_ms=clock.now_ms,
             server_version=lambda: transaction_version(controller.image),
-            append_error_code=known_code,
+            error_code=known_code,
             run_aside=run_aside,
         )
         self.verifier = TransactionVerifier(
@@ -84,7 +84,7 @@ class Coordinators:
             self.verifier,
             now_ms=clock.now_ms,
             new_uuid=partial(random_member_uuid, rng),
-            append_error_code=known_code,
+            error_code=known_code,
             image=lambda: controller.image,
             run_aside=run_aside,
         )

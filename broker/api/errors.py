@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 
 from broker.api.route import RequestContext
+from broker.coordinator import errors as coordinator
+from broker.coordinator.transaction import errors as transaction
 from broker.metadata import errors as metadata
 from broker.partition import errors as partition
 from protocol.errors import ErrorCode
@@ -67,6 +69,34 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     metadata.UnsupportedMetadataVersion: ErrorCode.KAFKA_STORAGE_ERROR,
     metadata.ForeignQuorum: ErrorCode.KAFKA_STORAGE_ERROR,
     metadata.CorruptMetadata: ErrorCode.KAFKA_STORAGE_ERROR,
+    # coordinators
+    coordinator.CoordinatorLoading: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    coordinator.CoordinatorNotAvailable: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    coordinator.NotCoordinator: ErrorCode.NOT_COORDINATOR,
+    coordinator.InvalidGroupId: ErrorCode.INVALID_GROUP_ID,
+    coordinator.InvalidSessionTimeout: ErrorCode.INVALID_SESSION_TIMEOUT,
+    coordinator.GroupIdNotFound: ErrorCode.GROUP_ID_NOT_FOUND,
+    coordinator.NonEmptyGroup: ErrorCode.NON_EMPTY_GROUP,
+    coordinator.UnknownMemberId: ErrorCode.UNKNOWN_MEMBER_ID,
+    coordinator.FencedInstanceId: ErrorCode.FENCED_INSTANCE_ID,
+    coordinator.IllegalGeneration: ErrorCode.ILLEGAL_GENERATION,
+    coordinator.RebalanceInProgress: ErrorCode.REBALANCE_IN_PROGRESS,
+    coordinator.InvalidRequest: ErrorCode.INVALID_REQUEST,
+    coordinator.UnsupportedVersion: ErrorCode.UNSUPPORTED_VERSION,
+    coordinator.UnsupportedAssignor: ErrorCode.UNSUPPORTED_ASSIGNOR,
+    coordinator.InvalidRegularExpression: ErrorCode.INVALID_REGULAR_EXPRESSION,
+    coordinator.GroupMaxSizeReached: ErrorCode.GROUP_MAX_SIZE_REACHED,
+    coordinator.FencedMemberEpoch: ErrorCode.FENCED_MEMBER_EPOCH,
+    coordinator.StaleMemberEpoch: ErrorCode.STALE_MEMBER_EPOCH,
+    coordinator.UnreleasedInstanceId: ErrorCode.UNRELEASED_INSTANCE_ID,
+    coordinator.InconsistentGroupProtocol: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    transaction.InvalidTransactionalRequest: ErrorCode.INVALID_REQUEST,
+    transaction.InvalidTransactionTimeout: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+    transaction.InvalidProducerIdMapping: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    transaction.ProducerFenced: ErrorCode.PRODUCER_FENCED,
+    transaction.ConcurrentTransactions: ErrorCode.CONCURRENT_TRANSACTIONS,
+    transaction.InvalidTxnState: ErrorCode.INVALID_TXN_STATE,
+    transaction.TransactionalIdNotFound: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     # partitions
     partition.UnknownPartition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     partition.UnknownTopicId: ErrorCode.UNKNOWN_TOPIC_ID,
@@ -86,7 +116,12 @@ TABLE: dict[type[BaseException], ErrorCode] = {
 
 
 def known_code(failure: BaseException) -> ErrorCode:
-    """Give the code the table has for `failure`, UNKNOWN_SERVER_ERROR when it has none."""
+    """Give the code the table has for `failure`, UNKNOWN_SERVER_ERROR when it has none.
+
+    A refusal that was told its code keeps it.
+    """
+    if isinstance(failure, coordinator.Told):
+        return failure.told
     for ancestor in type(failure).__mro__:
         code = TABLE.get(ancestor)
         if code is not None:

@@ -11,8 +11,9 @@ Source: KafkaApis, GroupMetadataManager.describeGroups and listGroups; KIP-518, 
 
 from __future__ import annotations
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, error_code_of
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.member import ClassicMember
@@ -63,7 +64,7 @@ class GroupAdminApi:
                 if (not states or group.state.value.lower() in states) and (not types or group.group_type in types)
             ]
         except CoordinatorError as refusal:
-            return ListGroupsResponse(error_code=error_code_of(refusal))
+            return ListGroupsResponse(error_code=known_code(refusal))
         return ListGroupsResponse(groups=listed)
 
     async def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
@@ -83,13 +84,13 @@ class GroupAdminApi:
         except GroupIdNotFound as missing:
             is_error = version >= FIRST_DESCRIBE_WITH_NOT_FOUND
             return DescribedGroup(
-                error_code=missing.code if is_error else ErrorCode.NONE,
+                error_code=known_code(missing) if is_error else ErrorCode.NONE,
                 error_message=str(missing) if is_error else None,
                 group_id=group_id,
                 group_state=GroupState.DEAD.value,
             )
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
             return DescribedGroup(error_code=code, error_message=str(refusal) or code.text, group_id=group_id)
         return _described(group)
 

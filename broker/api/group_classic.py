@@ -12,8 +12,9 @@ Source: KafkaApis, GroupCoordinatorService; KIP-345, KIP-394, KIP-559, KIP-800, 
 
 from __future__ import annotations
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, error_code_of
+from broker.coordinator.errors import CoordinatorError
 from broker.coordinator.group.commands import JoinRequest, JoinResult, LeavingMember, Protocols, SyncRequest
 from broker.coordinator.group.coordinator import GroupCoordinator
 from protocol.api_keys import ApiKey
@@ -51,7 +52,7 @@ class GroupClassicApi:
         try:
             result = await self._coordinator.join(_join_request(request, context))
         except CoordinatorError as refusal:
-            result = JoinResult(error_code_of(refusal), request.member_id)
+            result = JoinResult(known_code(refusal), request.member_id)
         return _join_response(result, context.api_version)
 
     async def sync_group(self, request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse:
@@ -70,7 +71,7 @@ class GroupClassicApi:
         try:
             result = await self._coordinator.sync(sync)
         except CoordinatorError as refusal:
-            return SyncGroupResponse(error_code=error_code_of(refusal))
+            return SyncGroupResponse(error_code=known_code(refusal))
         return SyncGroupResponse(
             error_code=result.error,
             protocol_type=result.protocol_type,
@@ -85,7 +86,7 @@ class GroupClassicApi:
                 request.group_id, request.member_id, request.group_instance_id, request.generation_id
             )
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
         return HeartbeatResponse(error_code=code)
 
     async def leave_group(self, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
@@ -98,7 +99,7 @@ class GroupClassicApi:
         try:
             results = await self._coordinator.leave(request.group_id, leaving)
         except CoordinatorError as refusal:
-            return LeaveGroupResponse(error_code=error_code_of(refusal))
+            return LeaveGroupResponse(error_code=known_code(refusal))
         if not is_batched:
             return LeaveGroupResponse(error_code=results[0].error)
         return LeaveGroupResponse(

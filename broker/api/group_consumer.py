@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from broker.api.errors import known_code
 from broker.api.group_admin import GROUP_AUTHORIZED_OPERATIONS
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, error_code_of
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
 from broker.coordinator.group.consumer.commands import HeartbeatRequest
 from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import NO_TARGET, ConsumerMember, Target, merged
@@ -69,7 +70,7 @@ class GroupConsumerApi:
             )
             result = await self._coordinator.consumer_heartbeat(report)
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
             return ConsumerGroupHeartbeatResponse(error_code=code, error_message=str(refusal) or code.text)
         assignment = result.assignment
         return ConsumerGroupHeartbeatResponse(
@@ -114,7 +115,7 @@ class GroupConsumerApi:
             if not isinstance(group, ConsumerGroup):
                 raise GroupIdNotFound(group_id, f"Group {group_id} is not a consumer group.")
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
             return describe.DescribedGroup(group_id=group_id, error_code=code, error_message=str(refusal) or code.text)
         assignor, _ = next(iter(group.assignors.most_common(1)), (self._assignors[0], 0))
         return describe.DescribedGroup(

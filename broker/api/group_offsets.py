@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound, error_code_of
+from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.offsets import NO_OFFSET, FetchedOffset, FetchedTopic, FetchTopic
 from broker.coordinator.group.shard import CommitRequest, OffsetEntry
@@ -145,7 +146,7 @@ class GroupOffsetsApi:
             is_known_error = version >= FIRST_COMMIT_WITH_UNKNOWN_GROUPS
             code = ErrorCode.GROUP_ID_NOT_FOUND if is_known_error else ErrorCode.ILLEGAL_GENERATION
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
         return [code] * len(entries)
 
     # -- fetch ------------------------------------------------------------------------------------------------------
@@ -200,7 +201,7 @@ class GroupOffsetsApi:
         try:
             fetched = await self._fetch(asker, asked, require_stable)
         except CoordinatorError as refusal:
-            return _GroupFetch(error_code_of(refusal), [])
+            return _GroupFetch(known_code(refusal), [])
         return _GroupFetch(ErrorCode.NONE, [(topic, ErrorCode.NONE) for topic in fetched])
 
     async def _fetch_by_id(
@@ -218,7 +219,7 @@ class GroupOffsetsApi:
         try:
             fetched = iter(await self._fetch(asker, asked, require_stable))
         except CoordinatorError as refusal:
-            return _GroupFetch(error_code_of(refusal), [])
+            return _GroupFetch(known_code(refusal), [])
         return _GroupFetch(
             ErrorCode.NONE,
             [

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from broker.api.errors import known_code
 from broker.api.group_offsets import offset_entry
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, error_code_of
+from broker.coordinator.errors import CoordinatorError
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.group.shard import NO_RETENTION_TIME, CommitRequest, OffsetEntry
 from broker.metadata.image import ClusterImage
@@ -93,7 +94,7 @@ class GroupTxnOffsetsApi:
         try:
             return await self._coordinator.commit_offsets_in_transaction(commit, writer)
         except CoordinatorError as refusal:
-            code = error_code_of(refusal)
+            code = known_code(refusal)
         if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_VERSION_THAT_KNOWS_LOADING:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return [code] * len(entries)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, error_code_of
+from broker.coordinator.errors import CoordinatorError
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.metadata.image import ClusterImage
 from protocol.api_keys import ApiKey
@@ -44,7 +45,7 @@ class OffsetDeleteApi:
         try:
             codes = dict(zip(known, await self._coordinator.delete_offsets(request.group_id, known), strict=True))
         except CoordinatorError as refusal:
-            return OffsetDeleteResponse(error_code=error_code_of(refusal))
+            return OffsetDeleteResponse(error_code=known_code(refusal))
         return OffsetDeleteResponse(
             topics=[
                 OffsetDeleteResponseTopic(

@@ -9,8 +9,9 @@ Source: KafkaApis, TransactionStateManager; KIP-664, KIP-994, KIP-1152.
 
 from __future__ import annotations
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, error_code_of
+from broker.coordinator.errors import CoordinatorError
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinator.transaction.listing import TransactionFilter
 from broker.coordinator.transaction.records import by_topic
@@ -43,7 +44,7 @@ class TransactionAdminApi:
         try:
             found = self._coordinator.describe(transactional_id)
         except CoordinatorError as refusal:
-            return describing.TransactionState(transactional_id=transactional_id, error_code=error_code_of(refusal))
+            return describing.TransactionState(transactional_id=transactional_id, error_code=known_code(refusal))
         return describing.TransactionState(
             transactional_id=transactional_id,
             transaction_state=found.state.label,
@@ -76,7 +77,7 @@ class TransactionAdminApi:
                 for one in await self._coordinator.list(wanted, request.transactional_id_pattern or "")
             ]
         except CoordinatorError as refusal:
-            return listing.ListTransactionsResponse(error_code=error_code_of(refusal))
+            return listing.ListTransactionsResponse(error_code=known_code(refusal))
         return listing.ListTransactionsResponse(
             unknown_state_filters=wanted.unknown_states(), transaction_states=states
         )

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from broker.api.errors import known_code
 from broker.api.route import RequestContext, Route
-from broker.coordinator.errors import CoordinatorError, CoordinatorNotAvailable, error_code_of
+from broker.coordinator.errors import CoordinatorError, CoordinatorNotAvailable
 from broker.coordinator.group.coordinator import GroupCoordinator
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
@@ -143,7 +144,7 @@ class TransactionsApi:
 
 def code_for(refusal: CoordinatorError, version: int, first_with_fenced: int) -> ErrorCode:
     """Give the code of a refusal in the words of a client's version."""
-    code = error_code_of(refusal)
+    code = known_code(refusal)
     if code is ErrorCode.PRODUCER_FENCED and version < first_with_fenced:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

@@ -38,10 +38,11 @@ class Coordinator(ABC, Generic[S]):
         internal_topics: InternalTopics,
         *,
         now_ms: Callable[[], int],
-        append_error_code: Callable[[BaseException], ErrorCode],
+        error_code: Callable[[BaseException], ErrorCode],
         max_batch_bytes: int,
     ) -> None:
         self._node_id = node_id
+        self._error_code = error_code
         self._tasks = tasks
         self._now_ms = now_ms
         self._internal_topics = internal_topics
@@ -52,7 +53,7 @@ class Coordinator(ABC, Generic[S]):
             tasks,
             now_ms,
             time_source.now_ms,
-            append_error_code,
+            error_code,
             self._new_shard,
             max_batch_bytes=max_batch_bytes,
         )

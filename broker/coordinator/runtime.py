@@ -50,7 +50,7 @@ class CoordinatorRuntime(Generic[S]):
         tasks: TaskSpawner,
         wall_clock_ms: Callable[[], int],
         monotonic_ms: Callable[[], float],
-        append_error_code: Callable[[BaseException], ErrorCode],
+        error_code: Callable[[BaseException], ErrorCode],
         shard_factory: Callable[[int], S],
         *,
         max_batch_bytes: int,
@@ -61,7 +61,7 @@ class CoordinatorRuntime(Generic[S]):
         self.stats = RuntimeStats()
         self._monotonic_ms = monotonic_ms
         self._writer: ShardWriter[S] = ShardWriter(
-            name, log, wall_clock_ms, monotonic_ms, append_error_code, max_batch_bytes, self.stats
+            name, log, wall_clock_ms, monotonic_ms, error_code, max_batch_bytes, self.stats
         )
         self._loader: ShardLoader[S] = ShardLoader(name, log, monotonic_ms, self.stats)
         # Written when partitions come and go.

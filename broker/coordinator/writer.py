@@ -42,7 +42,7 @@ class ShardWriter(Generic[S]):
         log: CoordinatorLog,
         wall_clock_ms: Callable[[], int],
         monotonic_ms: Callable[[], float],
-        append_error_code: Callable[[BaseException], ErrorCode],
+        error_code: Callable[[BaseException], ErrorCode],
         max_batch_bytes: int,
         stats: RuntimeStats,
     ) -> None:
@@ -51,7 +51,7 @@ class ShardWriter(Generic[S]):
         self._name = name
         self._log = log
         self._wall_clock_ms = wall_clock_ms
-        self._append_error_code = append_error_code
+        self._error_code = error_code
         self._max_batch_bytes = max_batch_bytes
 
     async def drain(self, context: ShardContext[S]) -> None:
@@ -133,7 +133,7 @@ class ShardWriter(Generic[S]):
                 batch = self._batch_of(chunk, context.partition, transaction)
                 next_offset = await self._log.append(context.partition, batch, verification)
             except Exception as failure:  # a background job's border: the command fails, the shard goes on
-                cause = self._append_error_code(failure)
+                cause = self._error_code(failure)
                 code = write_error_code(cause)
                 logger.warning(
                     "coordinator append failed coordinator=%s partition=%d error=%s records=%d reason=%s",

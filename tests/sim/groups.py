@@ -8,6 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
+from broker.api.errors import known_code
 from broker.api.group_admin import GroupAdminApi
 from broker.api.group_classic import GroupClassicApi
 from broker.api.group_consumer import GroupConsumerApi
@@ -46,6 +47,11 @@ class BatchTooLarge(Exception):
 
 
 CODES = {StorageDown: ErrorCode.KAFKA_STORAGE_ERROR, BatchTooLarge: ErrorCode.MESSAGE_TOO_LARGE}
+
+
+def error_code_of(failure: BaseException) -> ErrorCode:
+    """Give the code of what a simulated log fails with, or of a refusal."""
+    return CODES.get(type(failure)) or known_code(failure)
 
 
 async def settle() -> None:
@@ -234,7 +240,7 @@ class GroupRig:
             self.verifier,  # type: ignore[arg-type]  # all that is asked of it
             now_ms=self.time.wall_ms,
             new_uuid=lambda: f"uuid{next(self._uuids)}",
-            append_error_code=lambda failure: CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR),
+            error_code=error_code_of,
             image=self.image,
             run_aside=run_at_once,
         )

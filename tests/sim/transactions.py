@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
+from broker.api.errors import known_code
 from broker.api.group_find import GroupFindApi
 from broker.api.producers import ProducersApi
 from broker.api.route import RequestContext
@@ -31,7 +32,7 @@ TOPICS = {"t": 3, "u": 2}
 
 
 def code_of(failure: BaseException) -> ErrorCode:
-    return MARKER_CODES.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR)
+    return MARKER_CODES.get(type(failure)) or known_code(failure)
 
 
 class WrittenMarker(NamedTuple):
@@ -148,7 +149,7 @@ class TransactionRig:
             MarkerSender(self.partitions.write, lambda tp: self.image().partition(tp) is not None, code_of, self.time),
             now_ms=self.time.wall_ms,
             server_version=lambda: self.server_version,
-            append_error_code=code_of,
+            error_code=code_of,
             run_aside=run_at_once,
         )
         families = (

@@ -45,7 +45,9 @@ class ClassicGroups:
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
         stats: GroupStats,
+        error_code: Callable[[BaseException], ErrorCode],
     ) -> None:
+        self._error_code = error_code
         self._stats = stats
         self._groups = groups
         self._config = config
@@ -118,7 +120,7 @@ class ClassicGroups:
         try:
             member = group.ensure_member(request.member_id, request.group_instance_id)
         except CoordinatorError as refusal:
-            return _refuse(reply, refusal.code, request.member_id)
+            return _refuse(reply, self._error_code(refusal), request.member_id)
         if group.is_empty:
             return _refuse(reply, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         has_same_metadata = member.protocols == request.protocols
@@ -193,7 +195,7 @@ class ClassicGroups:
         try:
             member = self._member_for_sync(group, request)
         except CoordinatorError as refusal:
-            reply(SyncResult(refusal.code))
+            reply(SyncResult(self._error_code(refusal)))
             return Outcome(None)
         if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol_name):
             reply(SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
@@ -278,7 +280,7 @@ class ClassicGroups:
             try:
                 group.ensure_member(member_id, entry.group_instance_id)
             except CoordinatorError as refusal:
-                return refusal.code
+                return self._error_code(refusal)
         reason = entry.reason or "not provided"
         logger.info("member left group=%s member=%s reason=%s", group.group_id, member_id, reason)
         group.remove(member_id)

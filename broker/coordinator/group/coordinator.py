@@ -24,7 +24,6 @@ from broker.coordinator.errors import (
     NotInTransaction,
     UnknownMemberId,
     WriteFailed,
-    error_code_of,
 )
 from broker.coordinator.group.commands import (
     JoinRequest,
@@ -83,7 +82,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         *,
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
-        append_error_code: Callable[[BaseException], ErrorCode],
+        error_code: Callable[[BaseException], ErrorCode],
         image: Callable[[], ClusterImage],
         run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
@@ -91,7 +90,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         # Before the shards, which need them.
         self._config = config
         self._image = image
-        self._world = ConsumerWorld(config, image, self.settings_of, run_aside, now_ms, new_uuid)
+        self._world = ConsumerWorld(config, image, self.settings_of, run_aside, now_ms, new_uuid, error_code)
         self._verifier = verifier
         self._new_uuid = new_uuid
         super().__init__(
@@ -101,7 +100,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
             time_source,
             internal_topics,
             now_ms=now_ms,
-            append_error_code=append_error_code,
+            error_code=error_code,
             max_batch_bytes=max_batch_bytes,
         )
         self.group_stats = self._world.stats
@@ -188,11 +187,20 @@ class GroupCoordinator(Coordinator[GroupShard]):
                 partition, lambda shard: command(shard, lambda reply: _settle(answer, reply))
             )
         except WriteFailed as failure:
-            _settle(answer, failed(error_code_of(failure)))
+            _settle(answer, failed(self._error_code(failure)))
             written = None
         if written is not None:
-            written.add_done_callback(lambda done: _settle_failure(answer, done, failed))
+            written.add_done_callback(lambda done: self._settle_failure(answer, done, failed))
         return await answer
+
+    def _settle_failure(
+        self, answer: asyncio.Future[R], written: asyncio.Future[None], failed: Callable[[ErrorCode], R]
+    ) -> None:
+        failure = None if written.cancelled() else written.exception()
+        if isinstance(failure, CoordinatorError):
+            _settle(answer, failed(self._error_code(failure)))
+        elif failure is not None and not answer.done():
+            answer.set_exception(failure)
 
     async def heartbeat(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
@@ -381,7 +389,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         try:
             return await self._runtime.execute(partition, lambda shard: shard.delete_groups(group_ids))
         except CoordinatorError as refusal:
-            return dict.fromkeys(group_ids, error_code_of(refusal))
+            return dict.fromkeys(group_ids, self._error_code(refusal))
 
 
 def _ensure_group_id(group_id: str) -> None:
@@ -393,11 +401,3 @@ def _settle(answer: asyncio.Future[R], result: R) -> None:
     # The connection of a parked request may be gone; the change it asked for stays.
     if not answer.done():
         answer.set_result(result)
-
-
-def _settle_failure(answer: asyncio.Future[R], written: asyncio.Future[None], failed: Callable[[ErrorCode], R]) -> None:
-    failure = None if written.cancelled() else written.exception()
-    if isinstance(failure, CoordinatorError):
-        _settle(answer, failed(error_code_of(failure)))
-    elif failure is not None and not answer.done():
-        answer.set_exception(failure)

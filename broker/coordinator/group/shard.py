@@ -119,8 +119,11 @@ class GroupShard:
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = GroupOffsets()
         self._stats = world.stats
+        self._error_code = world.error_code
         self._rebalancer = Rebalancer(self.groups, config, timers, now_ms, submit, self.offsets.has_offsets)
-        self.classic = ClassicGroups(self.groups, config, self._rebalancer, now_ms, new_uuid, world.stats)
+        self.classic = ClassicGroups(
+            self.groups, config, self._rebalancer, now_ms, new_uuid, world.stats, world.error_code
+        )
         self.consumer = ConsumerRooms(self.consumer_groups, self.groups, world, timers, submit, spawn, self._rebalancer)
         self._consumer_replay = ConsumerGroupReplay(
             self.consumer_groups,
@@ -400,7 +403,7 @@ class GroupShard:
                     raise GroupIdNotFound(group_id)
                 group.ensure_deletable()
             except CoordinatorError as refusal:
-                codes[group_id] = refusal.code
+                codes[group_id] = self._error_code(refusal)
                 continue
             codes[group_id] = ErrorCode.NONE
             offsets = list(self.offsets.tombstones_of_group(group_id))

@@ -19,7 +19,6 @@ from broker.coordinator.errors import (
     CoordinatorLoading,
     CoordinatorNotAvailable,
     NotCoordinator,
-    error_code_of,
 )
 from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.log import CoordinatorLog
@@ -70,7 +69,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         *,
         now_ms: Callable[[], int],
         server_version: Callable[[], int],
-        append_error_code: Callable[[BaseException], ErrorCode],
+        error_code: Callable[[BaseException], ErrorCode],
         run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
@@ -88,7 +87,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             time_source,
             internal_topics,
             now_ms=now_ms,
-            append_error_code=append_error_code,
+            error_code=error_code,
             max_batch_bytes=max_batch_bytes,
         )
         self._abort_timer = self._timers.timer(self._abort_periodically)
@@ -166,7 +165,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
                 return self._runtime.read(partition).verify(transactional_id, producer, partitions)
             await self.add_partitions(transactional_id, producer, partitions, client_version=EPOCH_BUMPING_VERSION)
         except CoordinatorError as refusal:
-            return dict.fromkeys(partitions, error_code_of(refusal))
+            return dict.fromkeys(partitions, self._error_code(refusal))
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     async def end(self, transactional_id: str, producer: Producer, *, is_commit: bool, client_version: int) -> Producer:
@@ -219,7 +218,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             except NotCoordinator:
                 return  # the next leader of the partition carries on
             except CoordinatorError as failure:
-                code = error_code_of(failure)
+                code = self._error_code(failure)
                 logger.warning(
                     "end of a transaction not written, trying again transactional_id=%s error=%s",
                     transactional_id,
@@ -253,7 +252,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         except NotCoordinator:
             raise
         except CoordinatorError as failure:
-            code = error_code_of(failure)
+            code = self._error_code(failure)
             logger.warning("transaction not timed out transactional_id=%s error=%s", transactional_id, code.name)
             return
         if was_aborted:

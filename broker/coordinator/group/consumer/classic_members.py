@@ -19,7 +19,6 @@ from broker.coordinator.errors import (
     InconsistentGroupProtocol,
     RebalanceInProgress,
     UnknownMemberId,
-    error_code_of,
 )
 from broker.coordinator.group.commands import (
     JoinReply,
@@ -52,6 +51,7 @@ class ClassicMembers:
     def __init__(self, consumers: ConsumerGroups, world: ConsumerWorld, regexes: Regexes, migration: Migration) -> None:
         self._consumers = consumers
         self._world = world
+        self._error_code = world.error_code
         self._regexes = regexes
         self._migration = migration
 
@@ -62,7 +62,7 @@ class ClassicMembers:
         try:
             return self._join(group, request, reply)
         except CoordinatorError as refusal:
-            reply(JoinResult(error_code_of(refusal), request.member_id))
+            reply(JoinResult(self._error_code(refusal), request.member_id))
             return Outcome(None)
 
     def _join(self, group: ConsumerGroup, request: JoinRequest, reply: JoinReply) -> Outcome[None]:
@@ -158,7 +158,7 @@ class ClassicMembers:
             member = self._member(group, request.member_id, request.group_instance_id, request.generation_id)
             reply(self._synced(group, member, request))
         except CoordinatorError as refusal:
-            reply(SyncResult(error_code_of(refusal)))
+            reply(SyncResult(self._error_code(refusal)))
         return Outcome(None)
 
     def _synced(self, group: ConsumerGroup, member: ConsumerMember, request: SyncRequest) -> SyncResult:
@@ -226,7 +226,7 @@ class ClassicMembers:
                 member = self._leaving(group, entry)
                 members[member.member_id] = member
             except CoordinatorError as refusal:
-                code = refusal.code
+                code = self._error_code(refusal)
             results.append(LeaveResult(entry.member_id, entry.group_instance_id, code))
         return self._consumers.fence(group, list(members.values()), "it left", results)
 

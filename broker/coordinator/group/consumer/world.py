@@ -9,6 +9,7 @@ from broker.coordinator.regex import RunAside
 from broker.coordinator.stats import GroupStats
 from broker.metadata.image import ClusterImage
 from config.views import ConsumerGroupConfig, GroupConfig, GroupSettings
+from protocol.errors import ErrorCode
 
 
 class ConsumerWorld:
@@ -22,7 +23,9 @@ class ConsumerWorld:
         run_aside: RunAside,
         now_ms: Callable[[], int],
         new_uuid: Callable[[], str],
+        error_code: Callable[[BaseException], ErrorCode],
     ) -> None:
+        self.error_code = error_code
         self.classic_max_size = config.max_size
         self.config: ConsumerGroupConfig = config.consumer
         self.image = image

@@ -12,6 +12,8 @@ from broker.api.docs import documented_routes
 from broker.api.errors import TABLE, code_of, known_code
 from broker.api.route import Route
 from broker.api.table import ensure_declared, join
+from broker.coordinator import errors as coordinator_errors
+from broker.coordinator.transaction import errors as transaction_errors
 from broker.metadata import errors as metadata_errors
 from broker.partition import errors as partition_errors
 from protocol.api_keys import CONTROLLER_ONLY, ApiKey
@@ -63,6 +65,11 @@ def test_advertised_and_served_versions_differ_for_produce_alone() -> None:
     assert [produce.serves(version) for version in (0, 2, 3, 13, 14)] == [False, False, True, True, False]
 
 
+ERRORS = (coordinator_errors, transaction_errors, partition_errors, metadata_errors, storage_errors)
+WITHOUT_ROW = (coordinator_errors.Told, transaction_errors.ProducerIdNeeded)
+"""What is told its code, and what no client is ever told of."""
+
+
 def exceptions_of(module: ModuleType) -> list[type[BaseException]]:
     """Give the exceptions of a module that are raised: those no other one derives from."""
     declared = [
@@ -79,10 +86,15 @@ def exceptions_of(module: ModuleType) -> list[type[BaseException]]:
 
 @pytest.mark.parametrize(
     "failure",
-    [one for module in (partition_errors, metadata_errors, storage_errors) for one in exceptions_of(module)],
+    [one for module in ERRORS for one in exceptions_of(module) if not issubclass(one, WITHOUT_ROW)],
 )
 def test_every_exception_has_a_row(failure: type[BaseException]) -> None:
     assert any(ancestor in TABLE for ancestor in failure.__mro__)
+
+
+def test_a_refusal_that_was_told_its_code_keeps_it() -> None:
+    assert known_code(coordinator_errors.WriteFailed(ErrorCode.NOT_COORDINATOR)) is ErrorCode.NOT_COORDINATOR
+    assert known_code(coordinator_errors.NotInTransaction(ErrorCode.INVALID_TXN_STATE)) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_class_without_a_row_of_its_own_has_its_ancestors() -> None:

@@ -214,7 +214,7 @@ async def test_a_failed_append_changes_nothing_and_the_shard_goes_on() -> None:
 
     with pytest.raises(WriteFailed) as failure:
         await runtime.execute(0, command)
-    assert failure.value.write_code is ErrorCode.NOT_COORDINATOR
+    assert failure.value.told is ErrorCode.NOT_COORDINATOR
     assert told == [ErrorCode.NOT_COORDINATOR]
     assert runtime.read(0).seen == []
     log.failure = None
@@ -237,7 +237,7 @@ async def test_errors_of_an_append_are_told_as_coordinator_errors(failure: Excep
     runtime.load([0])
     with pytest.raises(WriteFailed) as told:
         await runtime.execute(0, lambda shard: shard.write("a"))
-    assert told.value.write_code is code
+    assert told.value.told is code
 
 
 @pytest.mark.parametrize(("failure", "is_ours"), [(StorageDown("the disk is gone"), False), (OSError("?"), True)])

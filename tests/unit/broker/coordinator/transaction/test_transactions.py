@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.errors import known_code
 from broker.coordinator.errors import (
     CoordinatorError,
     CoordinatorLoading,
@@ -14,7 +15,6 @@ from broker.coordinator.errors import (
     InvalidRegularExpression,
     NotCoordinator,
     WriteFailed,
-    error_code_of,
 )
 from broker.coordinator.internal_topics import partition_for
 from broker.coordinator.transaction.errors import (
@@ -43,7 +43,7 @@ async def end(rig: TransactionRig, producer: Producer, *, is_commit: bool = True
 async def code_of(call: object) -> ErrorCode:
     with pytest.raises(CoordinatorError) as refusal:
         await call  # type: ignore[misc]
-    return error_code_of(refusal.value)
+    return known_code(refusal.value)
 
 
 # -- markers ----------------------------------------------------------------------------------------------------------
