@@ -25,6 +25,7 @@ from broker.partition.errors import InconsistentTopicIdRequested, UnknownPartiti
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import READ_COMMITTED, Partition
 from broker.partition.purgatory import Waiter
+from broker.quota.clients import RequestMeter
 from protocol.api_keys import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode
@@ -90,6 +91,8 @@ class FetchApi:
             if opened.is_overtaken():
                 reading.release()
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+            if context.meter is not None:
+                return self._answer_metered(context.meter, reading, opened, context)
             return self._answer(reading, opened, context)
         except BaseException:
             reading.release()
@@ -115,30 +118,49 @@ class FetchApi:
             for partition in partitions:
                 partition.waiters.discard(waiter)
 
-    def _answer(self, reading: _Reading, opened: Opened, context: RequestContext) -> FetchResponse:
+    def _answer_metered(
+        self, meter: RequestMeter, reading: _Reading, opened: Opened, context: RequestContext
+    ) -> FetchResponse:
+        """Answer unless the client's quota is exceeded; its session then has been told nothing."""
+
+        def size() -> int:
+            """Return the size of the answer without its header, as Kafka counts it."""
+            answer = self._answer(reading, opened, context, goes_out=False)
+            return SIZE_BYTES + sum(map(len, encode(answer, context.api_version)))
+
+        if meter.may_fetch(size):
+            return self._answer(reading, opened, context)
+        reading.release()
+        return FetchResponse(session_id=opened.session.id if opened.session is not None else 0)
+
+    def _answer(
+        self, reading: _Reading, opened: Opened, context: RequestContext, *, goes_out: bool = True
+    ) -> FetchResponse:
+        """Describe what was read. One that does not go out changes nothing."""
         session = opened.session
-        told = reading.results
-        if session is not None:
-            told = {key: data for key, data in told.items() if opened.wanted[key].has_news(data)}
+        is_incremental = session is not None
+        if opened.wants_session and goes_out:
+            session = self._sessions.create(opened.wanted, context.api_version)
         topics: list[FetchableTopicResponse] = []
         last_topic: str | bytes | None = None
-        for key, data in told.items():
+        served: list[Key] = []
+        for key, data in reading.results.items():
+            if session is not None:
+                has_news = opened.wanted[key].has_news(data, goes_out)
+                if is_incremental and not has_news:
+                    continue
+                if data.records:
+                    served.append(key)
             if key[0] != last_topic:
                 last_topic = key[0]
                 wanted = opened.wanted[key]
                 topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]))
             topics[-1].partitions.append(data)
+        if session is not None and goes_out:
+            session.served(served)
         response = FetchResponse(session_id=session.id if session is not None else 0, responses=topics)
         if reading.leader_ids and context.api_version >= FIRST_VERSION_WITH_ENDPOINTS:
             response.node_endpoints = self._leaders.fill(reading.leader_ids, NodeEndpoint, context)
-        if context.meter is not None and not context.meter.may_fetch(lambda: _size(response, context)):
-            reading.release()
-            return FetchResponse(session_id=response.session_id)
-        if opened.wants_session:
-            session = self._sessions.create(opened.wanted, context.api_version)
-        if session is not None:
-            response.session_id = session.id
-            session.answered(told)
         return response
 
     # --- one partition ---
@@ -185,11 +207,6 @@ class FetchApi:
     def max_bytes(self) -> int:
         """The broker's own limit of one response (fetch.max.bytes)."""
         return self._max_bytes
-
-
-def _size(response: FetchResponse, context: RequestContext) -> int:
-    """Return the bytes of a response, its own size included, without its header: as Kafka counts them."""
-    return SIZE_BYTES + sum(map(len, encode(response, context.api_version)))
 
 
 class _Reading:

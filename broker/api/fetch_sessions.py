@@ -7,7 +7,7 @@ newcomer makes room, otherwise the newcomer stays without a session.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode
@@ -38,13 +38,14 @@ class Wanted:
         self.log_start_offset = -1
         self.had_error = False
 
-    def has_news(self, data: PartitionData) -> bool:
-        """Tell whether an incremental response must name the partition.
+    def has_news(self, data: PartitionData, remember: bool) -> bool:
+        """Tell whether an incremental response must name the partition; if it goes out, remember what it says.
 
         A partition in error is named every time, and once more when the error has gone.
         """
-        return (
-            bool(data.error_code)
+        failed = bool(data.error_code)
+        news = (
+            failed
             or self.had_error
             or bool(data.records)
             or data.high_watermark != self.high_watermark
@@ -52,12 +53,11 @@ class Wanted:
             or data.preferred_read_replica >= 0
             or data.diverging_epoch.epoch >= 0
         )
-
-    def told(self, data: PartitionData) -> None:
-        """Remember what a response says."""
-        self.had_error = bool(data.error_code)
-        self.high_watermark = data.high_watermark
-        self.log_start_offset = data.log_start_offset
+        if remember:
+            self.had_error = failed
+            self.high_watermark = data.high_watermark
+            self.log_start_offset = data.log_start_offset
+        return news
 
 
 class Session:
@@ -88,18 +88,12 @@ class Session:
         """Expect the next epoch; after the largest comes 1."""
         self.epoch = self.epoch + 1 if self.epoch < MAX_EPOCH else 1
 
-    def answered(self, told: Mapping[Key, PartitionData]) -> None:
-        """Remember what an answer says.
-
-        Partitions that returned data move behind the others, so that a busy one starves nobody.
-        """
+    def served(self, keys: Iterable[Key]) -> None:
+        """Move partitions that returned data behind the others, so that a busy one starves nobody."""
         wanted = self.wanted
-        for key, data in told.items():
-            one = wanted.get(key)
-            if one is not None:
-                one.told(data)
-                if data.records:
-                    wanted[key] = wanted.pop(key)
+        for key in keys:
+            if key in wanted:
+                wanted[key] = wanted.pop(key)
 
 
 class Opened(NamedTuple):

@@ -113,7 +113,7 @@ def test_a_partition_that_returned_data_is_served_last_next_time() -> None:
     session_id = opened_session(all_sessions, ("a", 0), ("b", 0), ("c", 0))
     session = all_sessions.open(request(session_id=session_id, epoch=1), BY_NAME).session
     assert session is not None
-    session.answered({("a", 0): PartitionData(records=b"x")})
+    session.served([("a", 0)])
     assert list(session.wanted) == [("b", 0), ("c", 0), ("a", 0)]
 
 
@@ -124,9 +124,8 @@ def test_news_are_data_errors_their_end_and_moved_offsets() -> None:
         return PartitionData(high_watermark=5, log_start_offset=0, records=b"", preferred_read_replica=-1, **fields)  # type: ignore[arg-type]
 
     def is_news(told: PartitionData) -> bool:
-        news = wanted.has_news(told)
-        assert wanted.has_news(told) is news, "asking changes nothing"
-        wanted.told(told)
+        news = wanted.has_news(told, remember=False)
+        assert wanted.has_news(told, remember=True) is news, "one that does not go out changes nothing"
         return news
 
     assert is_news(data())
