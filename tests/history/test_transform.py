@@ -28,6 +28,7 @@ KINDS = (
     Kind("confluent", "consumer", is_static=True),
     Kind("kafka-python"),
     Kind("aiokafka", workers=1),
+    Kind("raw", workers=1),
 )
 
 
