@@ -42,13 +42,14 @@ def test_leaders_that_lead_are_left_alone(tools: Tools, unique: str) -> None:
     assert missing.code and f"{unique}-9" in missing.text
 
 
-def test_features_are_described_and_set(tools: Tools) -> None:
+def test_features_are_described_and_set(tools: Tools, *, is_reference: bool) -> None:
+    name, level = ("4.3-IV0", 30) if is_reference else ("4.2-IV1", 29)
     described = tools.run("kafka-features", "describe")
     assert re.search(
-        r"Feature: metadata\.version\s+SupportedMinVersion: 3\.3-IV3\s.*FinalizedVersionLevel: 4\.2-IV1\s", described
+        rf"Feature: metadata\.version\s+SupportedMinVersion: 3\.3-IV3\s.*FinalizedVersionLevel: {name}\s", described
     )
-    upgraded = tools.run("kafka-features", "upgrade", "--feature", "metadata.version=29")
-    assert "metadata.version was upgraded to 29." in upgraded
+    upgraded = tools.run("kafka-features", "upgrade", "--feature", f"metadata.version={level}")
+    assert f"metadata.version was upgraded to {level}." in upgraded
     refused = tools.attempt("kafka-features", "downgrade", "--feature", "metadata.version=7")
     assert refused.code and "metadata.version" in refused.text
 
