@@ -75,11 +75,13 @@ class QuotaKind(Generic[M]):
         return sorted(self._uses.items(), key=lambda one: -one[1].throttled_ms)[:at_most]
 
     def follow(self, quotas: EntityQuotas) -> None:
-        """Let these quotas hold from now on; what was done before still counts."""
+        """Let these quotas hold from now on; what was done before still counts, until there is no quota at all."""
         limits = limits_of(quotas, self.key)
         if limits != self._limits:
             self._limits = limits
             self._known.clear()
+        if not limits:
+            self._uses.clear()
 
     def quota(self, user: str, client_id: str) -> Quota | None:
         """Return the quota that holds for a client."""

@@ -96,6 +96,8 @@ def test_a_changed_quota_is_held_against_what_was_done_before(bench: Bench) -> N
     assert bench.produce(0) == 40_000
     bench.set(producer_byte_rate=1_000, consumer_byte_rate=1)
     assert bench.produce(0) == 0
+    bench.set(consumer_byte_rate=1)
+    assert bench.quotas.produce.use_count == 0
 
 
 def test_the_longest_of_several_throttle_times_counts_and_is_charged_to_its_quota(bench: Bench) -> None:
