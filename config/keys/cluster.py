@@ -83,6 +83,22 @@ KEYS: tuple[ConfigKey, ...] = (
         "Silence after which a voter starts an election.",
     ),
     broker(
+        "controller.quorum.fetch.max.bytes",
+        INT,
+        1_048_576,
+        Range(1),
+        LOW,
+        "Most bytes a fetch of the metadata log is answered with, but for its first batch.",
+    ),
+    broker(
+        "controller.quorum.fetch.snapshot.max.bytes",
+        INT,
+        1_048_576,
+        Range(1),
+        LOW,
+        "Most bytes of a metadata snapshot sent in one response.",
+    ),
+    broker(
         "controller.quorum.fetch.timeout.ms",
         INT,
         2000,

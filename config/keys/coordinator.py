@@ -52,6 +52,22 @@ KEYS: tuple[ConfigKey, ...] = (
     ),
     broker("group.coordinator.threads", INT, 4, Range(1), HIGH, "Threads of the group coordinator."),
     broker(
+        "group.coordinator.background.threads",
+        INT,
+        2,
+        Range(1),
+        HIGH,
+        "Threads that match regular expressions and make large assignments.",
+    ),
+    broker(
+        "group.coordinator.cached.buffer.max.bytes",
+        INT,
+        1_048_588,
+        Range(524_288),
+        MEDIUM,
+        "Largest write buffer the group coordinator keeps for reuse.",
+    ),
+    broker(
         "group.coordinator.append.linger.ms",
         INT,
         -1,

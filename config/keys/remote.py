@@ -84,6 +84,15 @@ KEYS: tuple[ConfigKey, ...] = (
         "Bytes a store may attach to the entry of a segment.",
     ),
     broker(
+        "remote.log.index.file.cache.ttl.ms",
+        LONG,
+        900_000,
+        Range(-1),
+        LOW,
+        "Time an unused index of remote data stays in the cache; -1 = for ever.",
+        internal=True,
+    ),
+    broker(
         "remote.log.index.file.cache.total.size.bytes",
         LONG,
         1_073_741_824,

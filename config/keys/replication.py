@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from config.key import ConfigKey, Synonym
 from config.keys.rows import (
+    BOOLEAN,
     CLASS,
     CLUSTER_WIDE,
     HIGH,
@@ -18,6 +19,14 @@ from config.keys.rows import (
 from config.validators import ListOf, Range
 
 KEYS: tuple[ConfigKey, ...] = (
+    broker(
+        "follower.fetch.last.tiered.offset.enable",
+        BOOLEAN,
+        False,
+        None,
+        MEDIUM,
+        "An empty follower begins behind what lies in remote storage.",
+    ),
     broker(
         "replica.fetch.backoff.ms",
         INT,

@@ -192,6 +192,14 @@ KEYS: tuple[ConfigKey, ...] = (
         "Time the share coordinator gathers writes; -1 = as the load demands.",
     ),
     broker(
+        "share.coordinator.cached.buffer.max.bytes",
+        INT,
+        1_048_588,
+        Range(524_288),
+        MEDIUM,
+        "Largest write buffer the share coordinator keeps for reuse.",
+    ),
+    broker(
         "share.coordinator.cold.partition.snapshot.interval.ms",
         INT,
         300_000,
