@@ -120,7 +120,7 @@ class Operation(Generic[S]):
 class ShardContext(Generic[S]):
     """One shard and what waits for it."""
 
-    __slots__ = ("has_combined", "is_busy", "is_writing", "partition", "queue", "shard", "state")
+    __slots__ = ("alone", "has_combined", "is_busy", "is_writing", "partition", "queue", "shard", "state")
 
     def __init__(self, partition: int, shard: S) -> None:
         self.partition = partition
@@ -133,6 +133,8 @@ class ShardContext(Generic[S]):
         self.is_writing = False
         # Set from a combinable write until the end of the loop's turn: others of its kind gather meanwhile.
         self.has_combined = False
+        # So many combinable writes to come are not to gather, since lately nobody was there to gather with.
+        self.alone = 0
 
     def refuse_queued(self, make_failure: Callable[[], Exception]) -> None:
         """Send everyone away who is queued."""

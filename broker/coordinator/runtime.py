@@ -29,6 +29,9 @@ from protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
 
+WRITES_ALONE = 32
+"""One client that sends several commits at once gathers nothing: its next one comes when the last one is answered."""
+
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
 
@@ -221,7 +224,10 @@ class CoordinatorRuntime(Generic[S]):
             if context.has_combined:
                 operation.queued_ms = self._monotonic_ms()
                 return operation.future()
-            self._gather(context)
+            if context.alone:
+                context.alone -= 1
+            else:
+                self._gather(context)
         self._drain(context)
         return operation.response() if operation.is_over else operation.future()
 
@@ -238,6 +244,8 @@ class CoordinatorRuntime(Generic[S]):
             context.has_combined = False
             # What another operation's write has not taken along already.
             if context.queue and not context.is_writing:
+                if len(context.queue) == 1:
+                    context.alone = WRITES_ALONE
                 self._drain(context)
 
     def _drain(self, context: ShardContext[S]) -> None:

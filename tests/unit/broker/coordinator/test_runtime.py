@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from broker.coordinator.errors import CoordinatorLoading, NotCoordinator, WriteFailed
-from broker.coordinator.runtime import CoordinatorRuntime
+from broker.coordinator.runtime import WRITES_ALONE, CoordinatorRuntime
 from broker.coordinator.shard import CoordinatorRecord, Outcome
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -102,6 +102,23 @@ async def test_combined_commands_behind_a_write_share_one_batch() -> None:
     await asyncio.gather(*writes)
     assert log.batch_count() == 2
     assert [key.decode() for key, _ in runtime.read(0).seen] == keys
+
+
+async def test_a_client_that_is_alone_gathers_nothing_for_a_while() -> None:
+    log = MemoryLog()
+    runtime = make_runtime(log)
+    runtime.load([0])
+
+    def write(key: str) -> object:
+        return runtime.execute_now(0, lambda shard: shard.write(key), is_combinable=True)
+
+    write("a")
+    waited = write("b")
+    assert isinstance(waited, asyncio.Future)
+    await waited
+    results = [write(f"k{n}") for n in range(WRITES_ALONE + 2)]
+    assert [isinstance(result, asyncio.Future) for result in results] == [False] * (WRITES_ALONE + 1) + [True]
+    await results[-1]  # type: ignore[misc]
 
 
 async def test_a_command_that_does_not_combine_keeps_its_place_behind_those_that_gather() -> None:
