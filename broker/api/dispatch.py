@@ -54,7 +54,7 @@ class Dispatcher:
     ) -> None:
         self._stats = stats
         self._quotas = quotas
-        self._monotonic_ns = monotonic_ns
+        self.monotonic_ns = monotonic_ns
         versions = routes[ApiKey.API_VERSIONS]
         self._own_versions = versions.min_version, versions.max_version
         self._served = {int(key): _Served(route, stats.of(key.name.lower())) for key, route in routes.items()}
@@ -66,14 +66,14 @@ class Dispatcher:
 
         Raises: ProtocolError, CloseConnection.
         """
-        started_ns = self._monotonic_ns()
+        started_ns = self.monotonic_ns()
         repeat = connection.context.repeat
         if repeat is not None:
             pieces = repeat.answer(frame)
             if pieces is not None:
                 stats = self._served[repeat.api_key].stats
                 stats.received_bytes += len(frame)
-                stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+                stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
                 if self._quotas.is_active and self._quotas.holds(connection.context.principal, repeat.client_id):
                     pieces = self._meter_repeat(repeat, pieces, len(frame), connection, started_ns)
                 return True, pieces
@@ -106,7 +106,7 @@ class Dispatcher:
             done, outcome = start_inline(work)
             if done:
                 pieces = self._answer(served, connection, outcome)
-                stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+                stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
                 return True, pieces
         except Exception as failure:
             raise self._failed(served, context, failure) from failure
@@ -121,7 +121,7 @@ class Dispatcher:
         except Exception as failure:
             raise self._failed(served, connection.context, failure) from failure
         finally:
-            served.stats.latency.observe((self._monotonic_ns() - started_ns) / 1e9)
+            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
 
     def _answer(self, served: _Served, connection: Connection, response: Any) -> list[Any]:
         """Encode what the handler gave."""

@@ -36,7 +36,10 @@ that reading goes on, and always fits before a full read."""
 FIRST_ALLOCATION_BYTES = 1024 * 1024
 """A peer may announce 100 MiB and send nothing: more is allocated only as bytes arrive."""
 MAX_REQUESTS_PER_TURN = 256
-"""After so many requests the other connections have their turn."""
+MAX_TURN_NS = 20_000_000
+"""After so many requests, or so long, the other connections have their turn."""
+REQUESTS_PER_LOOK = 8
+"""The clock is looked at after so many, a power of two: most turns are shorter, and cost no look at all."""
 MAX_UNSENT_BYTES = 1024 * 1024
 """With so much to send, requests that follow in the same read wait."""
 
@@ -47,6 +50,9 @@ class CloseConnection(Exception):
 
 class Dispatcher(Protocol):
     """Turns a request frame into response pieces."""
+
+    monotonic_ns: Callable[[], int]
+    """The clock."""
 
     def execute(
         self, frame: memoryview, connection: Connection
@@ -227,6 +233,7 @@ class Connection:
         """Execute the frames in buffer[:end]; keep what cannot be executed now."""
         position = 0
         turns = MAX_REQUESTS_PER_TURN
+        until_ns = 0
         limit = self._shared.max_frame_bytes
         while end - position >= SIZE_BYTES and turns and self._may_execute():
             size = unpack_size(buffer, position)[0]
@@ -243,6 +250,11 @@ class Connection:
             position = start + size
             self._run_frame(buffer[start:position])
             turns -= 1
+            if not turns % REQUESTS_PER_LOOK:
+                now_ns = self._shared.dispatcher.monotonic_ns()
+                until_ns = until_ns or now_ns + MAX_TURN_NS
+                if now_ns >= until_ns:
+                    turns = 0
         if self.closed:
             return
         if position < end:

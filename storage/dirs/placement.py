@@ -10,6 +10,8 @@ from storage.types import TopicPartition
 
 MAX_PREFERRED = 10_000
 """So many partitions that are not here yet may have a directory chosen: names cost their sender nothing."""
+FORGOTTEN_AT_ONCE = MAX_PREFERRED // 10
+"""So many of them go when there are too many: looking for the oldest costs as much for one."""
 
 
 class Placement:
@@ -24,11 +26,11 @@ class Placement:
         self.cordoned: frozenset[str] = frozenset()  # paths that take no new logs by themselves; replaced by configs
 
     def prefer(self, tp: TopicPartition, path: str) -> None:
-        """Remember a directory for a log that is to be created; beyond the bound the oldest preference is forgotten."""
+        """Remember a directory for a log that is to be created; beyond the bound the oldest ones are forgotten."""
         self.preferred.pop(tp, None)
         if len(self.preferred) >= MAX_PREFERRED:
-            oldest, *_ = tuple(self.preferred)  # a copy: threads that create logs take entries out
-            self.preferred.pop(oldest, None)
+            for oldest in tuple(self.preferred)[:FORGOTTEN_AT_ONCE]:  # a copy: threads take entries out
+                self.preferred.pop(oldest, None)
         self.preferred[tp] = path
 
     def candidates(self, tp: TopicPartition, directory_id: bytes = ZERO_UUID) -> list[LogDir]:

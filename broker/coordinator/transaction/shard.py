@@ -50,11 +50,14 @@ class TransactionShard:
     def replay(self, record: CoordinatorRecord, *, offset: int, producer_id: int) -> None:
         """Apply a stored record; one of a kind or version that came later is passed over."""
         transactional_id = parse_key(record.key)
-        transaction = None if record.value is None else parse_value(record.value)
-        if transactional_id is None or (transaction is None and record.value is not None):
+        transaction = None
+        if transactional_id is not None:
+            if record.value is None:
+                self.transactions.pop(transactional_id, None)
+                return
+            transaction = parse_value(record.value)
+        if transactional_id is None or transaction is None:
             logger.warning("passing over a record of a later kind partition=%d offset=%d", self.partition, offset)
-        elif transaction is None:
-            self.transactions.pop(transactional_id, None)
         else:
             self.transactions[transactional_id] = transaction
 

@@ -40,6 +40,13 @@ class Echo:
         self.gates: dict[bytes, asyncio.Future[None]] = {}
         self.regions: list[Region] = []
         self.throttle_ms = 3_600_000
+        self.now_ns = 0
+        # By how much each request moves the clock, and how many were seen at the end of the turn of the first one.
+        self.request_ns = 0
+        self.seen_in_turn: list[int] = []
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
 
     def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
         connection.context.outlives_peer = bytes(data).startswith(b"write")
@@ -47,6 +54,9 @@ class Echo:
 
     async def _answer(self, data: bytes, connection: Connection) -> list[Any]:
         self.seen.append(data)
+        self.now_ns += self.request_ns
+        if len(self.seen) == 1:
+            asyncio.get_running_loop().call_soon(lambda: self.seen_in_turn.append(len(self.seen)))
         if data.startswith((b"wait", b"write")):
             gate = self.gates[data] = asyncio.get_running_loop().create_future()
             await gate
@@ -159,6 +169,15 @@ async def test_many_frames_in_one_write_are_answered_in_order(peer: Peer) -> Non
     names = [b"n%05d" % i for i in range(3 * MAX_REQUESTS_PER_TURN + 7)]
     await peer.send(b"".join(map(frame, names)))
     assert await peer.receive(10 * len(names)) == b"".join(map(frame, names))
+
+
+@pytest.mark.parametrize(("request_ns", "in_turn"), [(1_000, 200), (3_000_000, 16)])
+async def test_slow_requests_in_one_write_leave_turns_to_others(peer: Peer, request_ns: int, in_turn: int) -> None:
+    peer.echo.request_ns = request_ns
+    frames = [frame(b"%03d" % number) for number in range(200)]
+    await peer.send(b"".join(frames))
+    assert await peer.receive(7 * 200) == b"".join(frames)
+    assert peer.echo.seen_in_turn == [in_turn]
 
 
 async def test_a_parked_request_holds_back_what_follows_it(peer: Peer) -> None:

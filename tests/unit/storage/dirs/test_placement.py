@@ -135,8 +135,9 @@ def test_a_log_is_not_begun_anew_beside_an_unfinished_copy(manager):
         manager.ensure_not_elsewhere(tp, manager.dirs[A].directory_id)
 
 
-def test_preferences_are_bounded_and_the_oldest_goes_first(manager, monkeypatch):
+def test_preferences_are_bounded_and_the_oldest_go_first(manager, monkeypatch):
     monkeypatch.setattr(placement, "MAX_PREFERRED", 3)
+    monkeypatch.setattr(placement, "FORGOTTEN_AT_ONCE", 1)
     for number in (0, 1, 2, 0, 3):
         prefer(manager, number, B)
     assert [tp.partition for tp in manager.preferred] == [2, 0, 3]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from broker.coordinator.shard import CoordinatorRecord
 from broker.coordinator.transaction.records import (
     parse_key,
     parse_value,
     transaction_record,
     transaction_tombstone,
 )
+from broker.coordinator.transaction.shard import TransactionShard
 from broker.coordinator.transaction.state import Transaction, TransactionState
 from protocol.errors import ProtocolError
 from storage.types import TopicPartition
@@ -112,3 +114,10 @@ def test_a_state_nobody_knows_is_refused() -> None:
     position = 2 + 8 + 2 + 4
     with pytest.raises(ProtocolError, match="state 9"):
         parse_value(record.value[:position] + b"\x09" + record.value[position + 1 :])
+
+
+@pytest.mark.parametrize("value", [None, b"", b"v", bytes.fromhex(_EMPTY_1)])
+def test_a_record_of_a_later_kind_is_passed_over_whatever_its_value(value: bytes | None) -> None:
+    shard = TransactionShard(0, lambda: 0, lambda: 2, lambda shard, transactional_id: None)
+    shard.replay(CoordinatorRecord(b"\x00\x63later", value), offset=0, producer_id=-1)
+    assert shard.transactions == {}
