@@ -71,6 +71,7 @@ class Coordinators:
         self.verifier = TransactionVerifier(
             partitions,
             self.transactions.verify,
+            self.transactions.is_ending,
             lambda: verification_config(live.resolver(controller.image)),
             scheduler.now_ms,
         )

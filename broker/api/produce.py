@@ -179,7 +179,7 @@ class ProduceApi:
         verified = _NOTHING_TO_VERIFY
         if request.transactional_id is not None and refusal is None:
             try:
-                transaction = transaction_of(request, version, self._look)
+                transaction = transaction_of(request, version, self._look, self._verifier.must_ask)
             except ManyProducers:
                 refusal = _MANY_PRODUCERS
             else:

@@ -53,7 +53,9 @@ def flow_of(version: int) -> Flow:
     return Flow.ABORTABLE if version == FIRST_VERSION_WITH_ABORTABLE else Flow.ADDED_BEFORE
 
 
-def transaction_of(request: ProduceRequest, version: int, find: Find) -> ProducedInTransaction | None:
+def transaction_of(
+    request: ProduceRequest, version: int, find: Find, must_ask: Callable[[Writer, Partition], bool]
+) -> ProducedInTransaction | None:
     """Read a request's transaction, None when no batch belongs to one. Raises: ManyProducers."""
     writer: Writer | None = None
     beginning: dict[TopicPartition, int] = {}
@@ -66,7 +68,7 @@ def transaction_of(request: ProduceRequest, version: int, find: Find) -> Produce
             raise ManyProducers
         writer = ours
         partition = find(topic, data.index, version)
-        if partition is not None and not partition.log.transactions.is_open(ours.producer_id, ours.producer_epoch):
+        if partition is not None and must_ask(ours, partition):
             beginning.setdefault(partition.tp, header.base_sequence)
     return None if writer is None else ProducedInTransaction(writer, beginning)
 

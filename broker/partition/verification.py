@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from broker.metrics.instruments import Histogram
 from broker.partition.errors import PartitionError
 from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
 from config.views import VerificationConfig
 from protocol.errors import ErrorCode
 from storage.producers.verification import NOT_ASKED, Begun, Verification
@@ -70,6 +71,7 @@ class TransactionVerifier:
         self,
         partitions: PartitionManager,
         verify: Verify,
+        is_ending: Callable[[str], bool],
         config: Callable[[], VerificationConfig],
         monotonic_ms: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -80,8 +82,19 @@ class TransactionVerifier:
         self.failure_count = 0
         self._partitions = partitions
         self._verify = verify
+        self._is_ending = is_ending
         self._config = config
         self._sleep = sleep
+
+    def must_ask(self, writer: Writer, partition: Partition) -> bool:
+        """Tell whether a batch may begin its writer's transaction on a partition.
+
+        Where one is open that was decided already, the batch is of the next one: it has the same epoch if an older
+        flow has ended the one before. Who adds partitions beforehand has waited for that end.
+        """
+        return not partition.log.transactions.is_open(writer.producer_id, writer.producer_epoch) or (
+            writer.flow is Flow.ADDS and self._is_ending(writer.transactional_id)
+        )
 
     async def verify(self, writer: Writer, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, Verified]:
         """Verify a transaction on partitions, each given with the first sequence of what is to be appended.
@@ -95,6 +108,13 @@ class TransactionVerifier:
         retries = config.retry_backoff_max_ms // config.retry_backoff_ms if adds else 0
         while True:
             verified = self._begin(writer, wanted)
+            if adds and self._is_ending(writer.transactional_id):
+                if not retries:
+                    self.failure_count += len(wanted)
+                    return dict.fromkeys(wanted, ErrorCode.CONCURRENT_TRANSACTIONS)
+                retries -= 1
+                await self._sleep(config.retry_backoff_ms / 1000)
+                continue
             asked = [tp for tp, verification in verified.items() if verification is not None]
             if not asked:
                 return verified

@@ -60,7 +60,15 @@ class ScriptedVerifier(TransactionVerifier):
         self.settings = config or VerificationConfig()
         self.pauses_s: list[float] = []
         self.on_pause: Callable[[], object] = lambda: None
-        super().__init__(partitions, self.coordinator.verify, lambda: self.settings, lambda: 0.0, self._pause)
+        self.ending: set[str] = set()
+        super().__init__(
+            partitions,
+            self.coordinator.verify,
+            lambda transactional_id: transactional_id in self.ending,
+            lambda: self.settings,
+            lambda: 0.0,
+            self._pause,
+        )
 
     async def _pause(self, duration_s: float) -> None:
         self.pauses_s.append(duration_s)

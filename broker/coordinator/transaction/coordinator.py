@@ -37,7 +37,7 @@ from broker.coordinator.transaction.errors import (
 from broker.coordinator.transaction.listing import Listed, TransactionFilter, matching
 from broker.coordinator.transaction.markers import MarkerSender, Pauses
 from broker.coordinator.transaction.shard import TransactionShard
-from broker.coordinator.transaction.state import EPOCH_BUMPING_VERSION, Producer, Transaction
+from broker.coordinator.transaction.state import DECIDED, EPOCH_BUMPING_VERSION, Producer, Transaction
 from config.views import TransactionConfig
 from protocol.errors import ErrorCode
 from storage.types import TopicPartition
@@ -167,6 +167,14 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         except CoordinatorError as refusal:
             return dict.fromkeys(partitions, self._error_code(refusal))
         return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    def is_ending(self, transactional_id: str) -> bool:
+        """Tell whether the outcome of an id's transaction is decided, but not yet in all of its partitions."""
+        try:
+            found = self._runtime.read(self._partition_of(transactional_id)).transactions.get(transactional_id)
+        except CoordinatorError:
+            return False
+        return found is not None and found.state in DECIDED
 
     async def end(self, transactional_id: str, producer: Producer, *, is_commit: bool, client_version: int) -> Producer:
         """Decide a transaction; returns once that is durable, with who may write next. Raises: CoordinatorError."""

@@ -241,3 +241,20 @@ async def test_a_batch_that_is_checked_beside_the_loop_needs_its_verification_to
     producer.coordinator.codes = [ErrorCode.TRANSACTION_ABORTABLE]
     (answer,) = await producer.answers((1, heavy))
     assert answer.error_code == ErrorCode.INVALID_TXN_STATE
+
+
+async def test_a_batch_of_the_next_transaction_waits_for_the_end_of_one_in_the_same_epoch(producer: Producer) -> None:
+    assert await producer.code(version=ADDED_BEFORE) == 0
+    producer.verifier.ending.add("id")
+    assert await producer.code(1) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert producer.end() == 1
+
+    def complete() -> None:
+        producer.mark()
+        producer.verifier.ending.clear()
+
+    producer.verifier.on_pause = complete
+    producer.coordinator.asked.clear()
+    assert await producer.code(1) == 0
+    assert [one.add for one in producer.coordinator.asked] == [True]
+    assert producer.end() == 3
