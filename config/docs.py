@@ -34,7 +34,8 @@ Generated from the table in `config/keys/` by `make docs`; do not edit.
 
 Values come from `--override key=value`, the environment (`KAFKA_LOG_DIRS` is `log.dirs`), the properties file, and the
 defaults below, in this order of precedence. Names and defaults are those of Apache Kafka 4.3; keys that begin with
-`odradek.` are our own. With nothing configured the broker listens on `127.0.0.1:9092` and keeps its data under `./data`.
+`odradek.` are our own. With nothing configured the broker listens on `127.0.0.1:9092` and keeps its data under
+`./data`.
 
 A key marked *accepted* is understood and checked, and described to clients, but changes nothing in this version.
 *dynamic* names the reach of a key that Kafka lets an administrator change while the broker runs: one broker or all.
