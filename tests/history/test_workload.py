@@ -11,7 +11,7 @@ import pytest
 from tests.harness.broker import BrokerFactory
 from tests.history.crowd import Crowd, Role
 
-SHOCKS = int(os.environ.get("ODRADEK_TEST_SHOCKS", "8"))
+SHOCKS = int(os.environ.get("ODRADEK_TEST_SHOCKS", "6"))
 TOPICS = {"a": 2, "b": 1, "c": 3}
 QUICK_GROUPS = {
     "group.min.session.timeout.ms": "500",
