@@ -9,6 +9,8 @@ Markers of one request are written one after the other. Source: KafkaApis, Repli
 
 from __future__ import annotations
 
+import logging
+
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
 from broker.metadata.names import check_topic_name
@@ -34,6 +36,8 @@ from protocol.messages.write_txn_markers import (
 )
 from storage.producers.entry import ProducerEntry
 from storage.types import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 
 class PartitionTransactionsApi:
@@ -110,6 +114,14 @@ class PartitionTransactionsApi:
             )
         except Exception as failure:
             return code_of(failure, context)
+        logger.info(
+            "transaction ended by hand partition=%s producer_id=%d producer_epoch=%d result=%s client=%s",
+            tp,
+            marker.producer_id,
+            marker.producer_epoch,
+            "commit" if marker.transaction_result else "abort",
+            context.client_host,
+        )
         return ErrorCode.NONE
 
 

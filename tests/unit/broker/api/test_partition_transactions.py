@@ -137,6 +137,15 @@ async def test_a_marker_ends_the_transaction(rig: Rig, commit: bool) -> None:
     assert rig.partition.log.transactions.aborted(0, 2) == ([] if commit else [(PID, 0)])
 
 
+async def test_the_log_tells_who_ended_a_transaction_by_hand(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    rig.append()
+    with caplog.at_level("INFO"):
+        await rig.mark(marker({"t": [0], "missing": [0]}, commit=False))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"transaction ended by hand partition=t-0 producer_id={PID} producer_epoch=0 result=abort client=127.0.0.1"
+    ]
+
+
 async def test_each_partition_has_its_own_answer_and_producers_theirs(rig: Rig) -> None:
     rig.append(epoch=2)
     told = await rig.mark(
