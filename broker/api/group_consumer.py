@@ -108,8 +108,7 @@ class GroupConsumerApi:
             code = ErrorCode.UNSUPPORTED_VERSION
             return describe.DescribedGroup(group_id=group_id, error_code=code, error_message=code.text)
         if not group_id:
-            code = ErrorCode.INVALID_GROUP_ID
-            return describe.DescribedGroup(group_id=group_id, error_code=code, error_message="GroupId can't be empty.")
+            return describe.DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
         try:
             group = self._coordinator.group(group_id)
             if not isinstance(group, ConsumerGroup):
