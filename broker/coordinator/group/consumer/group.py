@@ -25,8 +25,8 @@ from broker.coordinator.group.consumer.reconcile import FREE
 from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from broker.metadata.image import ClusterImage, TopicImage
 
-KNOWN_SUBSCRIPTIONS = 64
-"""So many different ones of a group are remembered with their topics."""
+KNOWN_SUBSCRIPTIONS, KNOWN_NAMES = 64, 50_000
+"""So many different ones of a group, with so many names in all, are remembered with their topics."""
 
 FIRST_EPOCH = 1
 """The epoch of a group before anybody is in it; its first member makes it 2."""
@@ -225,10 +225,11 @@ class ConsumerGroup:
         found = self._topic_ids.get(asked)
         # An image keeps what it does not change, so being the same says enough.
         if found is None or found[0] is not known or found[1] is not resolved:
-            if len(self._topic_ids) >= KNOWN_SUBSCRIPTIONS:
-                self._topic_ids.clear()
+            remembered = self._topic_ids
+            if len(remembered) >= KNOWN_SUBSCRIPTIONS or sum(len(one) for one, _ in remembered) > KNOWN_NAMES:
+                remembered.clear()
             ids = frozenset(known[name].topic_id for name in names | resolved.topics if name in known)
-            found = self._topic_ids[asked] = known, resolved, ids
+            found = remembered[asked] = known, resolved, ids
         return found[2]
 
     def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember, default: str) -> str:

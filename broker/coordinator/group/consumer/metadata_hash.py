@@ -20,8 +20,34 @@ _UUID = Struct(">qq")
 
 _VERSION = 0
 
-KNOWN_SETS = 256
-"""So many subscriptions are remembered with their hashes."""
+MAX_KNOWN_NAMES = 50_000
+"""Subscriptions are remembered with their hashes up to so many names in all, an empty one counting as one."""
+
+
+class _KnownSets:
+    """The hashes of subscriptions while the topics are these; threads may add to it."""
+
+    __slots__ = ("_by_names", "_name_count", "racks", "topics")
+
+    def __init__(self, topics: Mapping[str, TopicImage], racks: dict[int, str | None]) -> None:
+        self.topics = topics
+        self.racks = racks
+        self._by_names: dict[frozenset[str], int] = {}
+        self._name_count = 0
+
+    def get(self, names: frozenset[str]) -> int | None:
+        return self._by_names.get(names)
+
+    def put(self, names: frozenset[str], computed: int) -> None:
+        count = len(names) + 1
+        self._name_count += count
+        if self._name_count > MAX_KNOWN_NAMES:
+            self._by_names, self._name_count = {}, count
+        if count <= MAX_KNOWN_NAMES:
+            self._by_names[names] = computed
+
+    def __len__(self) -> int:
+        return len(self._by_names)
 
 
 class TopicHashes:
@@ -30,21 +56,25 @@ class TopicHashes:
     def __init__(self) -> None:
         # By name, with the topic as it was: an image keeps what it does not change.
         self._known: dict[str, tuple[TopicImage, dict[int, str | None], int]] = {}
-        # By the names asked for, with all topics as they were.
-        self._known_sets: dict[frozenset[str], tuple[Mapping[str, TopicImage], dict[int, str | None], int]] = {}
+        # By the names asked for; replaced when the topics are others.
+        self._known_sets = _KnownSets({}, {})
 
     def of_topics(self, names: Iterable[str], image: ClusterImage) -> int:
         """Give the hash of the topics among `names` that exist; 0 of none. Signed, as it is stored."""
         racks = {broker_id: broker.rack for broker_id, broker in image.brokers.items()}
-        asked, topics = frozenset(names), image.topics_by_name
-        known = self._known_sets.get(asked)
-        if known is not None and known[0] is topics and known[1] == racks:
-            return known[2]
-        if len(self._known_sets) >= KNOWN_SETS:
-            self._known_sets.clear()
-        computed = self._of_set(asked, topics, racks)
-        self._known_sets[asked] = topics, racks, computed
-        return computed
+        asked, topics, sets = frozenset(names), image.topics_by_name, self._known_sets
+        if sets.topics is not topics or sets.racks != racks:
+            sets = self._known_sets = _KnownSets(topics, racks)
+        known = sets.get(asked)
+        if known is None:
+            known = self._of_set(asked, topics, racks)
+            sets.put(asked, known)
+        return known
+
+    @property
+    def known_set_count(self) -> int:
+        """How many subscriptions are remembered."""
+        return len(self._known_sets)
 
     def _of_set(self, names: frozenset[str], topics: Mapping[str, TopicImage], racks: dict[int, str | None]) -> int:
         found = [name for name in names if name in topics]
