@@ -7,7 +7,7 @@
 5. after a clean stop trust the files, or walk only the active segment when asked to;
 6. no segment, or an end below the known start: begin anew at the start;
 7. settle log start and leader epochs;
-8. rebuild the producer state at the end;
+8. rebuild the producer state at the end, without producers that wrote nothing for too long;
 9. settle recovery point and high watermark;
 10. a segment with an offset that its indexes cannot express is split, whenever it is met, and all begins anew.
 
@@ -317,6 +317,7 @@ def _settle_producers(
     known = remove_stray_snapshots(state.fs, state.path, state.segments.base_offsets(), known)
     if is_rebuilt and state.producers.map_end_offset <= log_end_offset:
         state.producers.map_end_offset = log_end_offset
+        state.producers.remove_expired(state.clock.now_ms())  # as one that is loaded from a snapshot forgets them
     elif parameters.is_clean and not known:
         state.producers.reset(log_start_offset)
         write_empty_snapshots(state, log_end_offset)

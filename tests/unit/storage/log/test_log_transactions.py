@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storage.errors import InvalidTxnState
+from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.producers.verification import Begun
 from storage.types import AppendOrigin
 from tests.sim.logs import append, append_marker, batch
@@ -91,6 +92,25 @@ def test_an_open_transaction_and_its_epoch_survive_a_restart(open_log, clean):
     append_marker(again, 5, is_abort=False)
     again.advance_high_watermark(again.log_end_offset)
     assert again.last_stable_offset == again.log_end_offset
+
+
+def producer_ids(log):
+    return {entry.producer_id for entry in log.active_producers()}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_restart_forgets_producers_that_are_idle_for_long_unless_their_transaction_is_open(open_log, clock, clean):
+    def write_at(timestamp, producer_id, **fields):
+        append(log, timestamp=timestamp, producer_id=producer_id, producer_epoch=0, base_sequence=0, **fields)
+
+    log = open_log()
+    expired_ms = clock.now_ms() - DEFAULT_EXPIRATION_MS
+    write_at(expired_ms, 5)
+    write_at(expired_ms + 1, 6)
+    write_at(expired_ms, 7, is_transactional=True)
+    assert producer_ids(log) == {5, 6, 7}
+    log.close() if clean else log.flush()
+    assert producer_ids(open_log(clean=clean)) == {6, 7}
 
 
 def test_a_verification_counts_for_the_append_inside_alone(open_log):
