@@ -13,7 +13,7 @@ from broker.coordinator.transaction.markers import MarkerSender
 from broker.metadata.controller.features import transaction_version
 from broker.metadata.controller.run import Controller
 from broker.metadata.image import ClusterImage, Delta, full_delta
-from broker.metadata.live_config import LiveConfig
+from broker.metadata.live_config import LiveConfig, LiveView
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import PartitionManager
 from broker.partition.markers import MarkerWriter
@@ -21,7 +21,7 @@ from broker.partition.verification import TransactionVerifier
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
-from config.build import group_config, transaction_config, verification_config
+from config.build import consumer_group_config, group_config, transaction_config, verification_config
 from config.resolve import Resolver
 from storage.env.clock import Clock, Rng
 
@@ -46,6 +46,10 @@ class Coordinators:
         pools: Pools,
     ) -> None:
         run_aside = partial(pools.io, ASIDE_POOL)
+
+        def image() -> ClusterImage:
+            return controller.image
+
         self._controller = controller
         self.markers = MarkerWriter(partitions)
         internal_topics = InternalTopics(
@@ -72,7 +76,7 @@ class Coordinators:
             partitions,
             self.transactions.verify,
             self.transactions.is_ending,
-            lambda: verification_config(live.resolver(controller.image)),
+            LiveView(live, image, verification_config),
             scheduler.now_ms,
         )
         self.groups = GroupCoordinator(
@@ -86,7 +90,8 @@ class Coordinators:
             now_ms=clock.now_ms,
             new_uuid=partial(random_member_uuid, rng),
             error_code=known_code,
-            image=lambda: controller.image,
+            image=image,
+            consumer_config=LiveView(live, image, consumer_group_config),
             run_aside=run_aside,
         )
         self.markers.leave_to(GROUP_METADATA_TOPIC, self.groups.end_transaction)

@@ -174,7 +174,7 @@ def group_config(resolver: Resolver) -> GroupConfig:
         offsets_retention_minutes=get("offsets.retention.minutes"),
         offsets_retention_check_interval_ms=get("offsets.retention.check.interval.ms"),
         rebalance_protocols=get("group.coordinator.rebalance.protocols"),
-        consumer=_consumer_group_config(resolver),
+        consumer=consumer_group_config(resolver),
     )
 
 
@@ -201,7 +201,8 @@ def verification_config(resolver: Resolver) -> VerificationConfig:
     )
 
 
-def _consumer_group_config(resolver: Resolver) -> ConsumerGroupConfig:
+def consumer_group_config(resolver: Resolver) -> ConsumerGroupConfig:
+    """Build the view of groups of the consumer protocol; of it only the assignment interval may change."""
     get = resolver.get
     policy = get("group.consumer.migration.policy").lower()
     return ConsumerGroupConfig(

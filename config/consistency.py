@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from config.errors import InvalidConfig, invalid_value
 from config.keys import TOPIC_KEYS
 from config.resolve import Resolver
@@ -36,6 +38,17 @@ def check_together(resolver: Resolver) -> None:
     if shortest > longest:
         reason = f"must not be greater than group.max.session.timeout.ms, {longest}"
         raise invalid_value("group.min.session.timeout.ms", shortest, reason)
+    for kind in ("consumer", "share", "streams"):
+        _check_assignment_interval(resolver, f"group.{kind}.{{}}assignment.interval.ms".format)
+
+
+def _check_assignment_interval(resolver: Resolver, key: Callable[[str], str]) -> None:
+    """Refuse what a kind of groups could not have; it changes while the broker runs, its bounds do not."""
+    interval_ms = resolver.get(key(""))
+    if interval_ms < resolver.get(key("min.")):
+        raise InvalidConfig(f"{key('')} must be greater than or equal to {key('min.')}")
+    if interval_ms > resolver.get(key("max.")):
+        raise InvalidConfig(f"{key('')} must be less than or equal to {key('max.')}")
 
 
 def _check_inherited(resolver: Resolver) -> None:

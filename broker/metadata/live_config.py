@@ -9,12 +9,15 @@ Source: DynamicBrokerConfig, DynamicConfigPublisher.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage
 from config.broker_changes import usable_layer
 from config.resolve import ConfigSource, Resolver
 from config.views import LogConfig, log_config, with_overrides
+
+V = TypeVar("V")
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -53,3 +56,22 @@ class LiveConfig:
         resolver = self.resolver(image)
         overrides = image.topic_config(topic)
         return with_overrides(self._inherited, resolver, overrides)
+
+
+class LiveView(Generic[V]):
+    """A view of the settings in force: asking is cheap, it is built anew only after they changed."""
+
+    def __init__(self, live: LiveConfig, image: Callable[[], ClusterImage], build: Callable[[Resolver], V]) -> None:
+        self._live = live
+        self._image = image
+        self._build = build
+        self._resolver = live.resolver(image())
+        self._view = build(self._resolver)
+
+    def __call__(self) -> V:
+        """Return the view under the image of now."""
+        resolver = self._live.resolver(self._image())
+        if resolver is not self._resolver:
+            self._view = self._build(resolver)
+            self._resolver = resolver
+        return self._view

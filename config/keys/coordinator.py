@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from config.key import ConfigKey
 from config.keys.rows import (
+    CLUSTER_WIDE,
     HIGH,
     INT,
     INT_MAX,
@@ -66,6 +67,7 @@ KEYS: tuple[ConfigKey, ...] = (
         Range(524_288),
         MEDIUM,
         "Largest write buffer the group coordinator keeps for reuse.",
+        CLUSTER_WIDE,
     ),
     broker(
         "group.coordinator.append.linger.ms",
@@ -138,6 +140,7 @@ KEYS: tuple[ConfigKey, ...] = (
         Range(0),
         MEDIUM,
         "Shortest time between two assignments of a consumer group; 0 = no bound.",
+        CLUSTER_WIDE,
     ),
     broker(
         "group.consumer.min.assignment.interval.ms",
@@ -228,6 +231,7 @@ KEYS: tuple[ConfigKey, ...] = (
         Range(0),
         MEDIUM,
         "Shortest time between two assignments of a streams group; 0 = no bound.",
+        CLUSTER_WIDE,
     ),
     broker(
         "group.streams.min.assignment.interval.ms",

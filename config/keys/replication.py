@@ -26,6 +26,7 @@ KEYS: tuple[ConfigKey, ...] = (
         None,
         MEDIUM,
         "An empty follower begins behind what lies in remote storage.",
+        CLUSTER_WIDE,
     ),
     broker(
         "replica.fetch.backoff.ms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from config.key import ConfigKey
 from config.keys.rows import (
     BOOLEAN,
+    CLUSTER_WIDE,
     HIGH,
     INT,
     LIST,
@@ -49,6 +50,7 @@ KEYS: tuple[ConfigKey, ...] = (
         Range(0),
         MEDIUM,
         "Shortest time between two assignments of a share group; 0 = no bound.",
+        CLUSTER_WIDE,
     ),
     broker(
         "group.share.min.assignment.interval.ms",
@@ -198,6 +200,7 @@ KEYS: tuple[ConfigKey, ...] = (
         Range(524_288),
         MEDIUM,
         "Largest write buffer the share coordinator keeps for reuse.",
+        CLUSTER_WIDE,
     ),
     broker(
         "share.coordinator.cold.partition.snapshot.interval.ms",

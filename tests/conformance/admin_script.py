@@ -720,6 +720,15 @@ def _other_configs() -> list[Step]:
         ),
         Step("describe the root logger", "describe_configs", 4, _describe(LOGGER, "1", "root")),
         Step("describe a logger that is not", "describe_configs", 4, _describe(LOGGER, "1", "no.such")),
+        *(
+            Step(
+                f"assignment interval of all brokers {text}",
+                "incremental_alter_configs",
+                1,
+                _change(BROKER, "", ("group.consumer.assignment.interval.ms", SET, text), validate_only=True),
+            )
+            for text in ("0", "15000", "15001", "-1")
+        ),
         Step("replace kind 99", "alter_configs", 2, _replace(99, "1", a="INFO")),
     ]
 

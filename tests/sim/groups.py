@@ -242,6 +242,7 @@ class GroupRig:
             new_uuid=lambda: f"uuid{next(self._uuids)}",
             error_code=error_code_of,
             image=self.image,
+            consumer_config=lambda: self.config.consumer,
             run_aside=run_at_once,
         )
         families = (

@@ -49,7 +49,7 @@ from broker.partition.errors import NotLeader
 from broker.partition.partition import Marker
 from broker.partition.verification import NO_SEQUENCE, TransactionVerifier, Writer
 from config.build import group_settings
-from config.views import GroupConfig, GroupSettings
+from config.views import ConsumerGroupConfig, GroupConfig, GroupSettings
 from protocol.errors import ErrorCode
 from storage.env.clock import Rng
 from storage.types import TopicPartition
@@ -84,12 +84,14 @@ class GroupCoordinator(Coordinator[GroupShard]):
         new_uuid: Callable[[], str],
         error_code: Callable[[BaseException], ErrorCode],
         image: Callable[[], ClusterImage],
+        consumer_config: Callable[[], ConsumerGroupConfig],
         run_aside: RunAside,
         max_batch_bytes: int = 1_000_000,
     ) -> None:
         # Before the shards, which need them.
         self._config = config
         self._image = image
+        self._consumer_config = consumer_config
         self._world = ConsumerWorld(config, image, self.settings_of, run_aside, now_ms, new_uuid, error_code)
         self._verifier = verifier
         self._new_uuid = new_uuid
@@ -144,7 +146,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def settings_of(self, group_id: str) -> GroupSettings:
         """Give what is in force for one group of the consumer protocol."""
-        return group_settings(self._config.consumer, self._image().configs.get((GROUP_RESOURCE, group_id), {}))
+        return group_settings(self._consumer_config(), self._image().configs.get((GROUP_RESOURCE, group_id), {}))
 
     async def _partition_for_writing(self, group_id: str) -> int:
         if self.has_no_topic and not await self.ensure_topic():

@@ -63,6 +63,11 @@ def refusal_of(values, *, is_default=False, current=STATIC):
             "Value must not be more than log.retention.ms property value: 604800000",
         ),
         ({"listener.name.plaintext.ssl.client.auth": "maybe"}, None),
+        (
+            {"group.consumer.assignment.interval.ms": "15001"},
+            "group.consumer.assignment.interval.ms must be less than or equal to "
+            "group.consumer.max.assignment.interval.ms",
+        ),
         ({"log.retention.ms": "0"}, None),
         ({"log.flush.interval.ms": "-1"}, None),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, None),
@@ -104,6 +109,15 @@ def test_a_change_is_judged_together_with_the_other_level():
     assert "must not be greater" in refusal_of({lag("min"): "11"}, is_default=True, current=current)
     # The layer is replaced, so its own bound is gone.
     assert checked_broker_configs({lag("min"): "11"}, current, is_default=False)
+
+
+def test_assignment_intervals_change_within_bounds_that_do_not():
+    interval = "group.{}.{}assignment.interval.ms".format
+    for kind in ("consumer", "share", "streams"):
+        current = Resolver({interval(kind, "min."): SourcedValue("1000", "test")})
+        assert checked_broker_configs({interval(kind, ""): "15000"}, current, is_default=True)
+        assert "greater than or equal" in refusal_of({interval(kind, ""): "999"}, is_default=True, current=current)
+        assert "Cannot update" in refusal_of({interval(kind, "min."): "0"}, is_default=True, current=current)
 
 
 def test_thread_counts_move_from_what_is_in_force():

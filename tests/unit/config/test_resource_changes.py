@@ -13,6 +13,7 @@ from config.resource_changes import (
     checked_group_configs,
     client_patterns,
 )
+from config.sources import SourcedValue
 
 EMPTY = Resolver({})
 
@@ -54,7 +55,7 @@ def test_a_group_keeps_its_values_trimmed() -> None:
 
 
 def test_an_assignment_interval_outside_the_bounds_is_refused_only_where_it_is_set() -> None:
-    resolver = load(None, {}, ["group.streams.min.assignment.interval.ms=2000"]).resolver
+    resolver = Resolver({"group.streams.min.assignment.interval.ms": SourcedValue("2000", "test")})
     assert checked_group_configs({"streams.session.timeout.ms": "50000"}, resolver)
     with pytest.raises(InvalidConfig, match=r"group\.streams\.min\.assignment\.interval\.ms"):
         checked_group_configs({"streams.assignment.interval.ms": "1000"}, resolver)

@@ -236,6 +236,17 @@ async def test_members_that_come_in_a_burst_are_assigned_at_once() -> None:
     assert {len(member.numbers("v")) for member in members} == {2}
 
 
+async def test_the_interval_between_assignments_changes_while_groups_are_served() -> None:
+    rig = make_rig(GroupSettings(45_000, 5_000, 15_000))
+    rig.add_topic("v", 40)
+    members = [SimConsumer(rig, f"m{number}", topics=("v",)) for number in range(3)]
+    await settle(*members)
+    assert (group_of(rig).epoch, group_of(rig).assignment_epoch) == (4, 2)
+    rig.config = rig.config._replace(consumer=rig.config.consumer._replace(defaults=NO_INTERVAL))
+    await settle(*members)
+    assert group_of(rig).assignment_epoch == 4
+
+
 async def test_a_group_has_settings_of_its_own_within_the_brokers_bounds() -> None:
     rig = make_rig()
     rig.configs[32, "g"] = {"consumer.heartbeat.interval.ms": "700", "consumer.session.timeout.ms": "4000"}
