@@ -47,8 +47,12 @@ class Scene:
         find_coordinator(client, group)
 
     def topic(self, name: str, partitions: int) -> bytes:
+        """Create a topic; the reference's group coordinator learns of it some time after the answer."""
         topic_id = self.client.create_topic(name, partitions)
         self.names[topic_id] = name
+        probe = ConsumerMember(self.client, f"{self.group}-probe", "probe")
+        eventually(lambda: probe.join(name).error_code == 0 and probe.assigned, what="the coordinator knows the topic")
+        probe.leave()
         return topic_id
 
     def member(self, member_id: str, **options: Any) -> ConsumerMember:
