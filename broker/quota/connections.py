@@ -35,7 +35,7 @@ class ConnectionRates:
         self._limits: dict[str, int] = {}  # by listener, without those that have none; replaced by limit
         self._rates: dict[str, SampledRate] = {}
         self._quotas: dict[Entity, float] = {}  # of addresses; replaced by follow
-        self._addresses: dict[str, str | None] = {}  # what host names stand for, as far as that is known
+        self._addresses: dict[str, str] = {}  # what host names with a quota stand for, as far as that is known
         self._of_address: dict[str, float] = {}
         self._of_any_address: float | None = None
         self._address_rates: dict[str, SampledRate] = {}  # the one used longest ago first
@@ -56,10 +56,12 @@ class ConnectionRates:
     def follow(self, quotas: EntityQuotas) -> tuple[str, ...]:
         """Let these quotas of addresses hold from now on; return the host names that have to be looked up."""
         self._quotas = {entity: limit for entity, limit in limits_of(quotas, KEY).items() if entity[0][0] == IP}
+        names = [name for ((_, name),) in self._quotas if name is not None]
+        self._addresses = {name: self._addresses[name] for name in names if name in self._addresses}
         self._decide()
-        return tuple(name for ((_, name),) in self._quotas if name is not None and self._address(name) is None)
+        return tuple(name for name in names if self._address(name) is None)
 
-    def note_address(self, name: str, address: str | None) -> None:
+    def note_address(self, name: str, address: str) -> None:
         """Take in what a host name stands for."""
         self._addresses[name] = address
         self._decide()

@@ -86,6 +86,8 @@ class SampledRate:
         over = self.per_second(now_ms) - quota
         if over <= 0:
             return 0
+        if not quota:
+            return INT_MAX
         return _whole(over / quota * self.measured_ms(now_ms))
 
     def _begin_window(self, now_ms: int) -> None:

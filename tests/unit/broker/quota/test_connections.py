@@ -56,6 +56,11 @@ def test_over_the_rate_of_the_broker_accepting_rests_for_a_window_at_most(bench:
     assert bench.rates.throttled_ms == {("PUBLIC", "listener"): 2_000}
 
 
+def test_a_rate_of_nothing_lets_one_in_for_each_window(bench: Bench) -> None:
+    bench.rates.limit(ConnectionLimits(max_connection_creation_rate=0))
+    assert bench.connect("PUBLIC", 2) == [1_000, 1_000]
+
+
 def test_the_listener_between_brokers_is_held_to_its_own_rate_only(bench: Bench) -> None:
     of_internal = (("internal", ListenerLimits(max_connection_creation_rate=2)),)
     bench.rates.limit(ConnectionLimits(max_connection_creation_rate=1, of_listeners=of_internal))
@@ -109,6 +114,8 @@ def test_a_host_name_holds_once_it_is_known_what_it_stands_for(bench: Bench) -> 
     bench.rates.note_address("a.example", "10.0.0.7")
     assert bench.come("10.0.0.7", 11)[-1] > 0
     assert bench.set_ip(**{"a_example": 2.0}) == ()
+    bench.set_ip()
+    assert bench.set_ip(**{"a_example": 2.0}) == ("a.example",), "it may stand for another one by now"
 
 
 def test_addresses_are_forgotten_after_an_hour_and_when_there_are_too_many(

@@ -144,6 +144,13 @@ def test_throttle_times_are_rounded_and_fit_into_a_response() -> None:
     assert rate.throttle_ms(1, 0) == INT_MAX
 
 
+def test_a_quota_of_nothing_is_waited_for_as_long_as_can_be_said() -> None:
+    rate = SampledRate(Windows(), 0)
+    assert rate.throttle_ms(0, 0) == 0
+    rate.record(1, 0)
+    assert rate.throttle_ms(0, 0) == INT_MAX
+
+
 def test_a_bucket_is_full_at_first_and_grows_no_further() -> None:
     bucket = TokenBucket(WINDOWS, 2.0, 5_000)
     assert bucket.tokens(2.0, 5_000) == 22
