@@ -26,7 +26,7 @@ from config.resolve import Resolver
 from storage.env.clock import Clock, Rng
 
 ASIDE_POOL = "coordinators"
-"""The pool that matches what clients give regular expressions for: topics, transactional ids."""
+"""The pool that matches clients' regular expressions with topics and transactional ids, and assigns large groups."""
 
 
 class Coordinators:

@@ -46,7 +46,7 @@ class ShardLoader(Generic[S]):
                     self._name, context.partition, failure, exc_info=unexplained(failure),
                 )  # fmt: skip
                 self._stats.failed_loads += 1
-                if context.state is Lifecycle.LOADING:
+                if context.state is not Lifecycle.CLOSED:
                     context.state = Lifecycle.FAILED
 
     async def _load(self, context: ShardContext[S]) -> None:

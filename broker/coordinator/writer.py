@@ -68,12 +68,21 @@ class ShardWriter(Generic[S]):
         except Exception:  # a background job's border: state may be half changed, so this shard serves nobody any more
             logger.exception("coordinator shard failed coordinator=%s partition=%d", self._name, context.partition)
             context.state = Lifecycle.FAILED
+            self._let_go_of_parked(context)
         finally:
             context.is_busy = context.is_writing = False
             for operation in group:
                 if not operation.is_over:
                     operation.fail(NotCoordinator())
             context.refuse_queued(NotCoordinator)
+
+    def _let_go_of_parked(self, context: ShardContext[S]) -> None:
+        try:
+            context.shard.on_unloaded()
+        except Exception:  # of the same half-changed state; whoever is parked still gives up by a timeout of its own
+            logger.exception(
+                "coordinator shard not unloaded coordinator=%s partition=%d", self._name, context.partition
+            )
 
     def _next_group(self, context: ShardContext[S]) -> list[Operation[S]]:
         """Run queued commands until one has records to write, with the combinable ones that follow it."""

@@ -369,10 +369,6 @@ class GroupCoordinator(Coordinator[GroupShard]):
             for group in self._runtime.read(partition).all_groups()
         )
 
-    def count_offsets(self) -> int:
-        """Count all committed offsets, for metrics."""
-        return sum(self._runtime.read(p).offsets.count() for p in self._runtime.active_partitions())
-
     async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
         """Delete groups with their offsets; one code a group, in the order first asked."""
         codes: dict[str, ErrorCode] = dict.fromkeys(group_ids, ErrorCode.GROUP_ID_NOT_FOUND)

@@ -71,10 +71,6 @@ class GroupOffsets:
         """Give every group with committed offsets."""
         return list(self._by_group)
 
-    def count(self) -> int:
-        """Count all committed offsets."""
-        return sum(len(partitions) for topics in self._by_group.values() for partitions in topics.values())
-
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """Give a group's committed offsets by topic and partition."""
         return self._by_group.get(group_id, _EMPTY_TOPICS)

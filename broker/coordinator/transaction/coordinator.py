@@ -247,8 +247,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             for partition in self._runtime.active_partitions():
                 for transactional_id in self._runtime.read(partition).past_timeout():
                     await self._abort_one(partition, transactional_id)
-        except NotCoordinator:
-            pass  # the partition has gone meanwhile; the next search takes the others
+        except (NotCoordinator, CoordinatorLoading):
+            pass  # the partition has gone meanwhile, and may have come back; the next search takes the others
         finally:
             self._is_aborting = False
 

@@ -145,7 +145,8 @@ async def test_a_shard_that_fails_sends_everybody_away_and_serves_nobody_any_mor
     def break_replay(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    runtime.read(0).replay = break_replay  # type: ignore[method-assign]
+    shard = runtime.read(0)
+    shard.replay = break_replay  # type: ignore[method-assign]
     written = asyncio.ensure_future(runtime.execute(0, lambda shard: shard.write("a")))
     queued = asyncio.ensure_future(runtime.execute(0, lambda shard: shard.write("b")))
     await settle()
@@ -155,6 +156,7 @@ async def test_a_shard_that_fails_sends_everybody_away_and_serves_nobody_any_mor
             await waiting
     with pytest.raises(NotCoordinator):
         runtime.read(0)
+    assert shard.is_unloaded, "whoever is parked there has to look for another one"
 
 
 async def test_commands_behind_a_write_wait_and_see_its_effect() -> None:
@@ -345,6 +347,17 @@ async def test_a_partition_that_cannot_be_read_stays_out_and_the_others_load() -
     assert runtime.active_partitions() == [1]
     with pytest.raises(NotCoordinator):
         runtime.read(0)
+
+
+async def test_a_shard_that_fails_after_its_load_serves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(shard: ListShard) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ListShard, "on_loaded", fail)
+    runtime = make_runtime(MemoryLog())
+    runtime.load([0])
+    assert runtime.count_by_state() == {"failed": 1}
+    assert runtime.active_partitions() == []
 
 
 async def test_unloading_refuses_what_is_queued_and_what_comes() -> None:
