@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.admin_script import CHAPTERS, Step
+from tests.conformance.admin.script import CHAPTERS
+from tests.conformance.admin.step import Step
 from tests.harness.broker import BrokerProcess
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient, eventually
