@@ -13,6 +13,7 @@ Source: KafkaApis; KIP-98, KIP-588, KIP-890.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from broker.api.errors import known_code
@@ -42,6 +43,9 @@ FIRST_WITH_PRODUCER_FENCED = 2
 FIRST_ADDITION_BY_BROKERS = 4
 FIRST_END_WITH_BUMP = 5
 
+TRANSACTIONS_PER_TURN = 64
+"""After so many in a row others have the loop, even where no disk is waited for."""
+
 
 class TransactionsApi:
     """What producers ask about their transactions."""
@@ -69,13 +73,14 @@ class TransactionsApi:
         """Add partitions to transactions, or tell whether they are in them."""
         version = context.api_version
         if version >= FIRST_ADDITION_BY_BROKERS:
-            results = [
-                AddPartitionsToTxnResult(
-                    transactional_id=asked.transactional_id,
-                    topic_results=_topic_results(await self._add(asked, version)),
+            results = []
+            for number, asked in enumerate(request.transactions, start=1):
+                topic_results = _topic_results(await self._add(asked, version))
+                results.append(
+                    AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=topic_results)
                 )
-                for asked in request.transactions
-            ]
+                if not number % TRANSACTIONS_PER_TURN:
+                    await asyncio.sleep(0)
             return AddPartitionsToTxnResponse(results_by_transaction=results)
         only = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,

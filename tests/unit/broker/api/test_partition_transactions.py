@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -100,6 +101,20 @@ def fields(row: Any) -> tuple[int, ...]:
         row.coordinator_epoch,
         row.current_txn_start_offset,
     )
+
+
+async def test_a_partition_is_described_once_however_often_it_is_named(rig: Rig) -> None:
+    assert [row.partition_index for row in await rig.describe("t", 1, 0, 1, 1)] == [1, 0]
+    topics = [TopicRequest(name="t", partition_indexes=[0, 0])] * 3
+    response = await rig.call(DescribeProducersRequest(topics=topics), 0)
+    assert [[row.partition_index for row in topic.partitions] for topic in response.topics] == [[0]]
+
+
+async def test_many_markers_leave_the_loop_to_others_in_between(rig: Rig) -> None:
+    ends: list[int] = []
+    asyncio.get_running_loop().call_soon(lambda: ends.append(rig.partition.log.log_end_offset))
+    await rig.mark(*(marker(producer_id=producer_id) for producer_id in range(200)))
+    assert 0 < ends[0] < rig.partition.log.log_end_offset == 200
 
 
 async def test_producers_are_described_with_the_start_of_their_open_transaction(rig: Rig) -> None:
