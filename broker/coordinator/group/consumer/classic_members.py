@@ -9,7 +9,6 @@ Source: GroupMetadataManager.classicGroupJoinToConsumerGroup, -SyncTo-, -Heartbe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from broker.coordinator.errors import (
@@ -31,7 +30,7 @@ from broker.coordinator.group.commands import (
     SyncResult,
 )
 from broker.coordinator.group.consumer.group import ConsumerGroup
-from broker.coordinator.group.consumer.heartbeat import ConsumerGroups
+from broker.coordinator.group.consumer.heartbeat import ConsumerGroups, new_member
 from broker.coordinator.group.consumer.member import ClassicFacts, ConsumerMember, MemberState, Target
 from broker.coordinator.group.consumer.migration import Migration
 from broker.coordinator.group.consumer.regexes import RegexChange, Regexes
@@ -41,8 +40,6 @@ from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, assign
 from broker.coordinator.shard import CoordinatorRecord, Outcome
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.stored.consumer_protocol import ConsumerProtocolSubscription
-
-logger = logging.getLogger(__name__)
 
 
 class ClassicMembers:
@@ -80,7 +77,7 @@ class ClassicMembers:
         subscription = _subscription_of(request)
         records: list[CoordinatorRecord] = []
         if instance_id is None:
-            old = group.members.get(member_id) or ConsumerMember(member_id)
+            old = group.members.get(member_id) or new_member(group, member_id)
         elif not request.member_id:
             old = self._consumers.static_joiner(group, member_id, instance_id, records, is_classic=True)
         else:

@@ -153,7 +153,7 @@ class ConsumerGroups:
                 return self.static_joiner(group, member_id, request.instance_id, records, is_classic=False)
             member = self.static_holder(group, member_id, request.instance_id)
         elif is_joining:
-            return group.members.get(member_id) or _joined(group, member_id)
+            return group.members.get(member_id) or new_member(group, member_id)
         else:
             member = group.member(member_id)
         if not is_joining:
@@ -177,7 +177,7 @@ class ConsumerGroups:
         """
         holder = group.static_member(instance_id)
         if holder is None:
-            return group.members.get(member_id) or _joined(group, member_id)
+            return group.members.get(member_id) or new_member(group, member_id)
         if not is_classic and holder.classic is None and holder.epoch != STATIC_LEAVE_EPOCH:
             raise UnreleasedInstanceId(
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
@@ -280,7 +280,8 @@ class ConsumerGroups:
                 group.refreshed_epoch = None
 
 
-def _joined(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+def new_member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    """Log that somebody joins, by whichever protocol, and give them a place without anything in it."""
     logger.info("member joins group=%s member=%s", group.group_id, member_id)
     return ConsumerMember(member_id)
 

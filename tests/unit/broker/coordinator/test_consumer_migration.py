@@ -148,6 +148,18 @@ async def test_a_group_goes_up_with_the_first_new_member_and_down_with_the_last(
     assert isinstance(group, ClassicGroup) and group.generation_id == old.generation
 
 
+async def test_the_log_names_members_of_either_protocol_once_as_they_join(caplog: pytest.LogCaptureFixture) -> None:
+    rig = GroupRig(consumer=CONFIG)
+    with caplog.at_level("INFO"):
+        new, old = SimConsumer(rig, "new"), Classic(rig)
+        await new.step()
+        await old.join()
+        await old.join()
+        await new.step()
+    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("member joins")]
+    assert told == [f"member joins group=g member={member_id}" for member_id in (new.member_id, old.member_id)]
+
+
 async def test_a_mixed_group_survives_a_restart() -> None:
     rig = GroupRig(consumer=CONFIG)
     old = await classic_group(rig)
