@@ -16,6 +16,9 @@ GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 
+LONGEST_REMEMBERED_KEY = 256
+"""The hashes of longer keys, which may have 32 thousand characters, are computed each time."""
+
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 
 
@@ -28,14 +31,20 @@ def java_string_hash(text: str) -> int:
     return result - (1 << 32) if result >= 1 << 31 else result
 
 
-@lru_cache(maxsize=16_384)
 def partition_for(key: str, partition_count: int) -> int:
     """Give the partition of an internal topic that keeps the state of a group (or transactional id).
 
     Source: Utils.abs, which makes 0 of the one number that has no positive twin.
     """
+    return (_remembered if len(key) <= LONGEST_REMEMBERED_KEY else _partition_for)(key, partition_count)
+
+
+def _partition_for(key: str, partition_count: int) -> int:
     absolute = abs(java_string_hash(key))
     return (absolute if absolute < 1 << 31 else 0) % partition_count
+
+
+_remembered = lru_cache(maxsize=16_384)(_partition_for)
 
 
 def changed_leaders(delta: Delta, image: ClusterImage, topic: str) -> list[int] | None:

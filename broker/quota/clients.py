@@ -20,7 +20,7 @@ from types import coroutine
 from typing import Any
 
 from broker.quota.entities import EntityQuotas
-from broker.quota.kind import MAX_KNOWN_CLIENTS, QuotaKind, Use
+from broker.quota.kind import LONGEST_KNOWN_CLIENT, MAX_KNOWN_CLIENTS, QuotaKind, Use
 from broker.quota.mutations import MutationQuota, PermissiveQuota, StrictQuota
 from broker.quota.rates import INT_MAX, SampledRate, TokenBucket, Windows
 
@@ -67,10 +67,12 @@ class ClientQuotas:
         client = principal, client_id
         held = self._held.get(client)
         if held is None:
-            if len(self._held) >= MAX_KNOWN_CLIENTS:
-                self._held.clear()
             user = _user_of(principal)
-            held = self._held[client] = any(kind.quota(user, client_id) is not None for kind in self.kinds)
+            held = any(kind.quota(user, client_id) is not None for kind in self.kinds)
+            if len(client_id) <= LONGEST_KNOWN_CLIENT:
+                if len(self._held) >= MAX_KNOWN_CLIENTS:
+                    self._held.clear()
+                self._held[client] = held
         return held
 
     def forget_idle(self) -> None:

@@ -14,6 +14,10 @@ from broker.quota.entities import Entity, EntityQuotas, Quota, Sharers, limits_o
 EXPIRY_MS = 3_600_000
 MAX_USES = 20_000
 MAX_KNOWN_CLIENTS = 20_000
+LONGEST_KNOWN_CLIENT = 256
+"""Whose names are longer, is looked up each time: a client id may have 32 thousand characters."""
+MAX_NAMES_LENGTH = 8_000_000
+"""Of all uses of a kind; those used longest ago go before there are more."""
 
 
 class Measure(Protocol):
@@ -59,6 +63,7 @@ class QuotaKind(Generic[M]):
         # What `quota_for` has said; emptied when it might say something else.
         self._known: dict[tuple[str, str], Quota | None] = {}
         self._uses: dict[Sharers, Use[M]] = {}  # the one used longest ago first
+        self._names_length = 0
 
     @property
     def is_set(self) -> bool:
@@ -82,6 +87,7 @@ class QuotaKind(Generic[M]):
             self._known.clear()
         if not limits:
             self._uses.clear()
+            self._names_length = 0
 
     def quota(self, user: str, client_id: str) -> Quota | None:
         """Return the quota that holds for a client."""
@@ -101,8 +107,7 @@ class QuotaKind(Generic[M]):
         use = self._uses.pop(quota.sharers, None)
         if use is None:
             use = Use(self._new_measure(quota.limit, now_ms), now_ms)
-            if len(self._uses) >= MAX_USES:
-                del self._uses[next(iter(self._uses))]
+            self._make_room(quota.sharers)
         self._uses[quota.sharers] = use
         use.limit = quota.limit
         use.last_ms = now_ms
@@ -116,10 +121,25 @@ class QuotaKind(Generic[M]):
                 break
             idle.append(sharers)
         for sharers in idle:
-            del self._uses[sharers]
+            self._drop(sharers)
+
+    def _make_room(self, sharers: Sharers) -> None:
+        self._names_length += _names_length(sharers)
+        while self._uses and (len(self._uses) >= MAX_USES or self._names_length > MAX_NAMES_LENGTH):
+            self._drop(next(iter(self._uses)))
+
+    def _drop(self, sharers: Sharers) -> None:
+        del self._uses[sharers]
+        self._names_length -= _names_length(sharers)
 
     def _learn(self, client: tuple[str, str]) -> Quota | None:
-        if len(self._known) >= MAX_KNOWN_CLIENTS:
-            self._known.clear()
-        quota = self._known[client] = quota_for(self._limits, *client)
+        quota = quota_for(self._limits, *client)
+        if sum(map(len, client)) <= LONGEST_KNOWN_CLIENT:
+            if len(self._known) >= MAX_KNOWN_CLIENTS:
+                self._known.clear()
+            self._known[client] = quota
         return quota
+
+
+def _names_length(sharers: Sharers) -> int:
+    return len(sharers.user) + len(sharers.client_id)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from broker.coordinator import internal_topics
 from broker.coordinator.internal_topics import InternalTopics, java_string_hash, partition_for
 
 
@@ -44,3 +45,11 @@ async def test_concurrent_needs_create_a_topic_once_and_a_failure_can_be_retried
     assert await asyncio.gather(*(topics.ensure("x") for _ in range(5))) == [True] * 5
     assert created == ["x"]
     assert await topics.ensure("x") is True
+
+
+def test_the_partition_of_a_long_key_is_not_remembered() -> None:
+    internal_topics._remembered.cache_clear()
+    key = "remembered".ljust(internal_topics.LONGEST_REMEMBERED_KEY, "x")
+    assert partition_for(key, 50) == abs(java_string_hash(key)) % 50
+    assert partition_for(key + "x", 50) == abs(java_string_hash(key + "x")) % 50
+    assert internal_topics._remembered.cache_info().currsize == 1

@@ -11,7 +11,7 @@ from broker.quota import clients as clients_module
 from broker.quota import kind as kind_module
 from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.quota.entities import Sharers
-from broker.quota.kind import EXPIRY_MS
+from broker.quota.kind import EXPIRY_MS, LONGEST_KNOWN_CLIENT
 from broker.quota.rates import INT_MAX, Windows
 from broker.runtime.tasks import start_inline
 
@@ -278,3 +278,20 @@ def test_of_too_many_uses_the_one_longest_ago_is_forgotten(bench: Bench, monkeyp
         bench.produce(400, client_id=client_id)
     assert {sharers.client_id for sharers, _ in bench.quotas.produce.most_throttled(9)} == {"a", "c"}
     assert bench.produce(0, client_id="a") == 2_000
+
+
+def test_long_names_leave_room_for_fewer_uses(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind_module, "MAX_NAMES_LENGTH", 100)
+    bench.set(producer_byte_rate=100)
+    for name in "abc":
+        bench.produce(1, client_id=40 * name)
+    assert {sharers.client_id[0] for sharers, _ in bench.quotas.produce.most_throttled(9)} == {"b", "c"}
+    bench.produce(1, client_id=300 * "d")
+    assert [sharers.client_id[0] for sharers, _ in bench.quotas.produce.most_throttled(9)] == ["d"]
+
+
+def test_what_holds_for_a_client_of_a_long_name_is_not_remembered(bench: Bench) -> None:
+    bench.set(producer_byte_rate=100)
+    for client_id, is_remembered in ((LONGEST_KNOWN_CLIENT * "x", True), ((LONGEST_KNOWN_CLIENT + 1) * "x", False)):
+        assert bench.quotas.holds(ANN, client_id)
+        assert ((ANN, client_id) in bench.quotas._held) is is_remembered
