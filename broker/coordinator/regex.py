@@ -5,14 +5,10 @@ Source: TopicRegexResolver, TransactionStateManager.listTransactionStates; ADR 1
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from broker.coordinator.errors import InvalidRegularExpression
 from config import regex
-
-RunAside = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a call beside the loop."""
 
 
 def compiled(expression: str, of_what: str) -> Any:

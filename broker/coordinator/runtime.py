@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from broker.coordinator.errors import CoordinatorError, CoordinatorLoading, NotCoordinator
@@ -41,6 +41,10 @@ class TaskSpawner(Protocol):
 
     def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> Any:
         """Start `work` as a task."""
+
+
+RunAside = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a call beside the loop."""
 
 
 class CoordinatorRuntime(Generic[S]):

@@ -40,8 +40,7 @@ from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.operations import InTransaction
-from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import TaskSpawner
+from broker.coordinator.runtime import RunAside, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import TimeSource
 from broker.metadata.image import GROUP_RESOURCE, NO_LEADER, ClusterImage, Delta

@@ -23,8 +23,7 @@ from broker.coordinator.errors import (
 from broker.coordinator.internal_topics import TRANSACTION_STATE_TOPIC, InternalTopics
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.producer_ids import ProducerIds
-from broker.coordinator.regex import RunAside
-from broker.coordinator.runtime import TaskSpawner
+from broker.coordinator.runtime import RunAside, TaskSpawner
 from broker.coordinator.shard import Outcome
 from broker.coordinator.timers import TimeSource
 from broker.coordinator.transaction.errors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from broker.coordinator.group.consumer.metadata_hash import TopicHashes
-from broker.coordinator.regex import RunAside
+from broker.coordinator.runtime import RunAside
 from broker.coordinator.stats import GroupStats
 from broker.metadata.image import ClusterImage
 from config.views import ConsumerGroupConfig, GroupConfig, GroupSettings

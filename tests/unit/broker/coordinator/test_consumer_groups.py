@@ -12,7 +12,7 @@ import pytest
 from broker.coordinator.errors import CoordinatorError
 from broker.coordinator.group.consumer import assigning
 from broker.coordinator.group.consumer.group import ConsumerGroup
-from broker.coordinator.regex import RunAside
+from broker.coordinator.runtime import RunAside
 from config.views import ConsumerGroupConfig, GroupSettings
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
