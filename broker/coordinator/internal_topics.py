@@ -17,7 +17,8 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 
 LONGEST_REMEMBERED_KEY = 256
-"""The hashes of longer keys, which may have 32 thousand characters, are computed each time."""
+"""What follows from a longer name of a group, or a transactional id, is computed each time: it may have 32 thousand
+characters."""
 
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 

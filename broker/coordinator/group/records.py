@@ -13,6 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.internal_topics import LONGEST_REMEMBERED_KEY
 from broker.coordinator.shard import CoordinatorRecord
 from protocol.codec import decode, encode_bytes
 from protocol.errors import ProtocolError
@@ -181,14 +182,17 @@ def parse_group_value(value: bytes) -> GroupMetadataValue:
 
 def _offset_key(key: OffsetKey) -> bytes:
     group_id, topic, partition = key
-    return _offset_key_prefix(group_id, topic) + _INT.pack(partition)
+    prefix = _remembered_prefix if len(group_id) <= LONGEST_REMEMBERED_KEY else _offset_key_prefix
+    return prefix(group_id, topic) + _INT.pack(partition)
 
 
-@lru_cache(maxsize=8192)
 def _offset_key_prefix(group_id: str, topic: str) -> bytes:
     """Write a key up to its partition, which stands at its end."""
     body = encode_bytes(OffsetCommitKey(group=group_id, topic=topic, partition=0), 0)
     return _framed(OFFSET_TYPE, body[: -_INT.size])
+
+
+_remembered_prefix = lru_cache(maxsize=8192)(_offset_key_prefix)
 
 
 def _group_key(group_id: str) -> bytes:

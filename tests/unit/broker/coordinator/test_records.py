@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.coordinator.group import records
 from broker.coordinator.group.records import (
     CommittedOffset,
     OffsetKey,
@@ -12,6 +13,7 @@ from broker.coordinator.group.records import (
     parse_offset_value,
     record_type,
 )
+from broker.coordinator.internal_topics import LONGEST_REMEMBERED_KEY
 from broker.coordinator.shard import CoordinatorRecord
 from protocol.errors import ProtocolError
 from tests.sim.groups import START_MS, GroupRig
@@ -25,6 +27,14 @@ def test_an_offset_key_is_type_group_topic_partition() -> None:
     record = offset_tombstone(KEY)
     assert record == CoordinatorRecord(b"\x00\x01" + b"\x00\x01g" + b"\x00\x01t" + b"\x00\x00\x00\x02", None)
     assert parse_offset_key(record.key) == KEY
+
+
+def test_what_is_written_of_a_long_name_is_not_remembered() -> None:
+    records._remembered_prefix.cache_clear()
+    for length in (LONGEST_REMEMBERED_KEY, LONGEST_REMEMBERED_KEY + 1):
+        key = OffsetKey("g" * length, "t", 2)
+        assert parse_offset_key(offset_tombstone(key).key) == key
+    assert records._remembered_prefix.cache_info().currsize == 1
 
 
 def test_a_commit_is_written_in_version_4_with_its_topic_id() -> None:
