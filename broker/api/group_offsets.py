@@ -7,6 +7,7 @@
   topic ids.
 - Difference from the reference: a commit made for a deleted topic is not shown for a new one of the same name in any
   version, not just in v10, since the broker stores the topic id with every commit.
+- Difference from the reference: all offsets of a group are given once, however often the request names it.
 
 Partitions that do not exist are refused one by one; the others are stored together. Source: KafkaApis,
 OffsetMetadataManager; KIP-709, KIP-848.
@@ -157,9 +158,16 @@ class GroupOffsetsApi:
         if version < FIRST_FETCH_OF_GROUPS:
             fetched = await self._fetch_by_name(_Asker(request.group_id), request.topics, request.require_stable)
             return _single_response(request, fetched, version)
-        return OffsetFetchResponse(
-            groups=[await self._fetch_group(group, request.require_stable, version) for group in request.groups]
-        )
+        groups = []
+        wanted_whole: set[str] = set()
+        for group in request.groups:
+            if group.topics is None:
+                # Once only: few bytes of a request could else ask for more than there is memory.
+                if group.group_id in wanted_whole:
+                    continue
+                wanted_whole.add(group.group_id)
+            groups.append(await self._fetch_group(group, request.require_stable, version))
+        return OffsetFetchResponse(groups=groups)
 
     async def _fetch_group(
         self, asked: OffsetFetchRequestGroup, require_stable: bool, version: int

@@ -143,7 +143,7 @@ async def test_several_groups_are_answered_each_once_in_order() -> None:
     await rig.commit("a", 1)
     await rig.commit("b", 2)
     request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in ("b", "none", "a")]
+        groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in ("b", "none", "a", "b", "b")]
     )
     response = await rig.call(request, 8)
     assert [(g.group_id, g.error_code, len(g.topics)) for g in response.groups] == [
