@@ -71,11 +71,6 @@ class TopicHashes:
             sets.put(asked, known)
         return known
 
-    @property
-    def known_set_count(self) -> int:
-        """How many subscriptions are remembered."""
-        return len(self._known_sets)
-
     def _of_set(self, names: frozenset[str], topics: Mapping[str, TopicImage], racks: dict[int, str | None]) -> int:
         found = [name for name in names if name in topics]
         if not found:
