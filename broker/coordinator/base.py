@@ -6,6 +6,7 @@ created when it is first needed, and when it is deleted all state goes with it.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -15,7 +16,7 @@ from broker.coordinator.errors import CoordinatorNotAvailable
 from broker.coordinator.internal_topics import InternalTopics, changed_leaders, partition_for
 from broker.coordinator.log import CoordinatorLog
 from broker.coordinator.runtime import CoordinatorRuntime, TaskSpawner
-from broker.coordinator.shard import Shard
+from broker.coordinator.shard import Outcome, Shard
 from broker.coordinator.timers import Timers, TimeSource
 from broker.metadata.image import ClusterImage, Delta
 from protocol.errors import ErrorCode
@@ -115,6 +116,12 @@ class Coordinator(ABC, Generic[S]):
     def has_no_topic(self) -> bool:
         """Tell whether there is no state because there is no topic."""
         return not self._partition_count and not self._is_closed
+
+    async def _submit_everywhere(self, command: Callable[[S], Outcome[None]]) -> None:
+        """Run a command in every partition, each in a turn of its own: it may look at all that is kept there."""
+        for partition in self._runtime.active_partitions():
+            self._runtime.submit(partition, command)
+            await asyncio.sleep(0)
 
     def _partition(self, key: str, missing: Callable[[], Exception]) -> int:
         """Give the partition a key belongs to. Raises: CoordinatorNotAvailable; `missing` when there is no topic."""

@@ -325,14 +325,13 @@ class GroupCoordinator(Coordinator[GroupShard]):
         for partition in self._runtime.active_partitions():
             self._runtime.submit(partition, lambda shard: shard.delete_topic_offsets(deleted))
 
-    def expire_offsets(self) -> None:
+    async def expire_offsets(self) -> None:
         """Delete offsets and groups past their retention."""
-        for partition in self._runtime.active_partitions():
-            self._runtime.submit(partition, lambda shard: shard.expire_offsets())
+        await self._submit_everywhere(lambda shard: shard.expire_offsets())
 
     def _expire_periodically(self) -> None:
         self._expiry.start(self._config.offsets_retention_check_interval_ms)
-        self.expire_offsets()
+        self._tasks.spawn("expire-offsets", self.expire_offsets())
 
     # -- groups -----------------------------------------------------------------------------------------------------
 

@@ -48,8 +48,7 @@ def expired_offsets(
         if group.is_subscribed_to(topic) and not group.is_empty:
             continue
         for partition, committed in partitions.items():
-            key = OffsetKey(group.group_id, topic, partition)
-            if is_offset_expired(group, committed, now_ms=now_ms, retention_ms=retention_ms) and not offsets.is_pending(
-                key
-            ):
-                yield key
+            if is_offset_expired(group, committed, now_ms=now_ms, retention_ms=retention_ms):
+                key = OffsetKey(group.group_id, topic, partition)
+                if not offsets.is_pending(key):
+                    yield key

@@ -131,7 +131,12 @@ class GroupOffsets:
 
     def tombstones_of_topics(self, topics: frozenset[str]) -> Iterator[CoordinatorRecord]:
         """Give what deletes every group's offsets of these topics."""
-        for group_id in [*self._by_group, *(g for g in self._open_transactions if g not in self._by_group)]:
+        for group_id, committed in self._by_group.items():
+            if group_id not in self._open_transactions:
+                for topic in topics & committed.keys():
+                    for partition in committed[topic]:
+                        yield offset_tombstone(OffsetKey(group_id, topic, partition))
+        for group_id in self._open_transactions:
             for key in self._keys_of_group(group_id):
                 if key.topic in topics:
                     yield offset_tombstone(key)

@@ -268,8 +268,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
 
     def _expire_periodically(self) -> None:
         self._expire_timer.start(self._config.expire_interval_ms)
-        for partition in self._runtime.active_partitions():
-            self._runtime.submit(partition, self._expire_in)
+        self._tasks.spawn("expire-transactional-ids", self._submit_everywhere(self._expire_in))
 
     def _expire_in(self, shard: TransactionShard) -> Outcome[None]:
         expired = shard.expire(self._config.id_expiration_ms)

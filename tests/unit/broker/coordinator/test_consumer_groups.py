@@ -279,7 +279,7 @@ async def test_an_empty_group_is_listed_deleted_and_expired() -> None:
         assert await seen.committed("g") == {}
     await settle(one)
     await one.leave()
-    rig.coordinator.expire_offsets()
+    await rig.coordinator.expire_offsets()
     await rig.time.advance(0)
     assert (await rig.call(ListGroupsRequest(), 5)).groups == []
 
@@ -293,7 +293,7 @@ async def test_offsets_of_topics_nobody_reads_expire_by_their_commit() -> None:
     for _ in range(10_081 * 60 // 40):
         await rig.time.advance(40_000)
         await one.step()
-    rig.coordinator.expire_offsets()
+    await rig.coordinator.expire_offsets()
     await rig.time.advance(0)
     assert await rig.committed("g") == {("t", 0): 1}
 

@@ -41,7 +41,7 @@ async def test_commits_deletions_and_expirations_are_counted_by_offset() -> None
     await rig.coordinator.delete_groups(["h"])
     assert stats.deletions == 2
     rig.time.wall_offset_ms += rig.config.offsets_retention_minutes * 60_000
-    rig.coordinator.expire_offsets()
+    await rig.coordinator.expire_offsets()
     assert stats.expirations == 2
 
 

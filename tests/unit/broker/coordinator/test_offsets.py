@@ -1,9 +1,13 @@
 """Offsets: what is stored, what expires and when, and what a transaction has yet to decide."""
 
+import asyncio
+
 import pytest
 
 from broker.coordinator.group.offsets import FetchTopic, GroupOffsets
 from broker.coordinator.group.records import CommittedOffset, OffsetKey
+from broker.coordinator.group.shard import GroupShard
+from broker.coordinator.shard import Outcome
 from protocol.uuids import ZERO_UUID
 from tests.sim.groups import GroupRig, settle
 from tests.sim.members import SimMember
@@ -146,3 +150,27 @@ def test_a_tombstone_also_ends_pending_commits() -> None:
     offsets.replay(key, None, -1)
     offsets.replay_end_transaction(9, is_commit=True)
     assert fetched(offsets, require_stable=True) == (-1, False)
+
+
+async def test_the_loop_goes_on_between_partitions_whose_offsets_are_looked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = GroupRig(partition_count=4)
+    turns = 0
+    looked_at: list[int] = []
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def look(shard: GroupShard) -> Outcome[None]:
+        looked_at.append(turns)
+        return Outcome(None)
+
+    monkeypatch.setattr(GroupShard, "expire_offsets", look)
+    counting = asyncio.ensure_future(count_turns())
+    await rig.coordinator.expire_offsets()
+    counting.cancel()
+    assert len(set(looked_at)) == 4
