@@ -7,6 +7,7 @@ Source: TransactionCoordinator, TransactionStateManager.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -246,6 +247,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
             for partition in self._runtime.active_partitions():
                 for transactional_id in self._runtime.read(partition).past_timeout():
                     await self._abort_one(partition, transactional_id)
+                await asyncio.sleep(0)  # a turn of its own for each partition, which may have many ids
         except (NotCoordinator, CoordinatorLoading):
             pass  # the partition has gone meanwhile, and may have come back; the next search takes the others
         finally:
