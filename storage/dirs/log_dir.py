@@ -193,6 +193,7 @@ class LogDir:
         if self._written.get(name) == wanted or not self.is_online or self._unloaded:
             return
         path = os.path.join(self.path, name)
+        self.ensure_present()  # in an empty mount point it would vouch for logs that are elsewhere
         self._guarded_write(lambda: write_offsets(self._fs, path, wanted))
         self._written[name] = wanted
 

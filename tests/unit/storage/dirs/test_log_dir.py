@@ -131,6 +131,16 @@ def test_a_directory_is_present_until_it_is_removed_or_replaced(faulty, tmp_path
     log_dir.ensure_present()  # nobody trusts it any more
 
 
+def test_no_checkpoint_is_written_where_the_directory_was(manager_of, tmp_path):
+    path = tmp_path / "a"
+    log_dir = manager_of(path).dirs[0]
+    path.rename(tmp_path / "unmounted")
+    path.mkdir()
+    with pytest.raises(StorageFailure, match="removed or replaced"):
+        log_dir.write_checkpoint("recovery-point-offset-checkpoint", {TP: 1})
+    assert list(path.iterdir()) == []
+
+
 def test_the_first_reason_is_kept_and_said_in_one_line_with_what_was_lost(manager_of, tmp_path, caplog):
     caplog.set_level(logging.ERROR)
     manager = manager_of(tmp_path / "a", tmp_path / "b")
