@@ -206,6 +206,8 @@ class AioConsumer(_AioActor, Reader):
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
+            # It asks once for metadata, be the broker away or not; a leader that knows no topic assigns nothing.
+            metadata_max_age_ms=1_000,
             **QUICKLY,
         )
         await self._consumer.start()
