@@ -7,6 +7,7 @@ import sys
 
 import uvloop
 
+from broker.runtime.loggers import log_to
 from broker.runtime.pools import share_interpreter
 from broker.server import Broker
 from config.resolve import Resolver
@@ -15,7 +16,7 @@ from config.resolve import Resolver
 def run(resolver: Resolver) -> int:
     """Run a broker until it is asked to stop; the exit status."""
     share_interpreter()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stdout)
+    log_to(sys.stdout)
 
     async def main() -> int:
         return await Broker(resolver).run()

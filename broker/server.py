@@ -31,6 +31,7 @@ from broker.exported import Watched, broker_sources
 from broker.lifecycle import Lifecycle, Step, log_ready, nothing
 from broker.live_quotas import LiveQuotas
 from broker.live_settings import LiveSettings
+from broker.metadata.change_log import ChangeLog
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
 from broker.metadata.damage import ensure_not_lost
@@ -360,6 +361,7 @@ class Broker:
         self._controller.subscribe(self._moves.publish)
         self._controller.subscribe(self._dir_reports.publish)
         self._controller.subscribe(self._follow_coordinators)
+        self._controller.subscribe(ChangeLog(self._image()).publish)
         await self._controller.start(
             registration_of(
                 self._config,

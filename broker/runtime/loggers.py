@@ -7,6 +7,7 @@ package it lies in. Source: LoggingController.
 from __future__ import annotations
 
 import logging
+from typing import TextIO
 
 ROOT = "root"
 LEVELS = {
@@ -17,6 +18,27 @@ LEVELS = {
     "TRACE": logging.DEBUG // 2,
     "WARN": logging.WARNING,
 }
+
+
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+"""What a terminal or a collector of lines would act upon, and how it is spelled."""
+
+
+class OneLine(logging.Formatter):
+    """Keeps a message on its line: names in it are what clients chose. A traceback has lines of its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Spell control characters out."""
+        record.message = record.message.translate(CONTROLS)
+        return super().formatMessage(record)
+
+
+def log_to(stream: TextIO) -> None:
+    """Send what is logged to a stream, a line a message."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.root.addHandler(handler)
+    logging.root.setLevel(logging.INFO)
 
 
 def levels() -> dict[str, str]:
