@@ -108,7 +108,8 @@ class GroupConsumerApi:
             code = ErrorCode.UNSUPPORTED_VERSION
             return describe.DescribedGroup(group_id=group_id, error_code=code, error_message=code.text)
         if not group_id:
-            return describe.DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+            code = ErrorCode.INVALID_GROUP_ID
+            return describe.DescribedGroup(group_id=group_id, error_code=code, error_message="GroupId can't be empty.")
         try:
             group = self._coordinator.group(group_id)
             if not isinstance(group, ConsumerGroup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -153,22 +154,43 @@ def test_offsets_are_found_by_time_and_at_both_ends(bootstrap: str, topic: str, 
     assert consumer.end_offsets([partition]) == {partition: 100}
 
 
-def test_two_members_share_the_partitions_until_one_leaves(four_partitions: str, make_consumer: MakeConsumer) -> None:
-    def assigned(consumer: KafkaConsumer) -> set[int]:
-        consumer.poll(timeout_ms=50)
-        return {row.partition for row in consumer.assignment()}
+class Polled:
+    """A consumer that polls all the time: one that pauses does not look at a join that is answered meanwhile, and joins
+    again, for ever if the other member does so too.
+    """
 
-    stays = make_consumer(four_partitions)
-    eventually(lambda: assigned(stays) == PARTITIONS, within_s=REBALANCE_TIMEOUT_S)
-    leaves = make_consumer(four_partitions)
+    def __init__(self, consumer: KafkaConsumer) -> None:
+        self._consumer = consumer
+        self.assigned: set[int] = set()
+        self._is_leaving = threading.Event()
+        self._thread = threading.Thread(target=self._poll, daemon=True)
+        self._thread.start()
+
+    def _poll(self) -> None:
+        while not self._is_leaving.is_set():
+            self._consumer.poll(timeout_ms=500)
+            self.assigned = {row.partition for row in self._consumer.assignment()}
+
+    def leave(self) -> None:
+        """Stop to poll, and leave the group."""
+        self._is_leaving.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def test_two_members_share_the_partitions_until_one_leaves(four_partitions: str, make_consumer: MakeConsumer) -> None:
+    stays = Polled(make_consumer(four_partitions))
+    eventually(lambda: stays.assigned == PARTITIONS, within_s=REBALANCE_TIMEOUT_S)
+    leaves = Polled(make_consumer(four_partitions))
 
     def is_shared() -> bool:
-        mine, theirs = assigned(stays), assigned(leaves)
+        mine, theirs = stays.assigned, leaves.assigned
         return len(mine) == len(theirs) == 2 and mine | theirs == PARTITIONS
 
     eventually(is_shared, within_s=REBALANCE_TIMEOUT_S)
-    leaves.close()
-    eventually(lambda: assigned(stays) == PARTITIONS, within_s=REBALANCE_TIMEOUT_S)
+    leaves.leave()
+    eventually(lambda: stays.assigned == PARTITIONS, within_s=REBALANCE_TIMEOUT_S)
+    stays.leave()
 
 
 def test_partitions_are_added(admin: KafkaAdminClient, topic: str) -> None:
