@@ -38,6 +38,11 @@ def _produce(broker: BrokerProcess, topic: str, count: int) -> tuple[float, floa
     return float(mebibytes) * 1024 * 1024, float(throttled_ms)
 
 
+def _is_held(rate: float) -> bool:
+    """Tell whether a rate is that of the quota; a machine that is busy may be slower, but nothing may be faster."""
+    return RATE / 2 < rate < RATE * 1.1
+
+
 def test_a_producer_and_a_consumer_get_their_quotas_and_no_more(broker_factory: BrokerFactory) -> None:
     broker = broker_factory(PROPERTIES)
     _quota(broker, "--entity-name", "perf", "--add-config", f"producer_byte_rate={RATE}")
@@ -46,7 +51,7 @@ def test_a_producer_and_a_consumer_get_their_quotas_and_no_more(broker_factory: 
     assert f"producer_byte_rate={float(RATE)}" in described and f"consumer_byte_rate={float(RATE)}" in described
 
     rate, throttled_ms = _produce(broker, "t", COUNT)
-    assert rate == pytest.approx(RATE, rel=0.1)
+    assert _is_held(rate)
     assert throttled_ms > 0
 
     header, row = java.tool(
@@ -55,7 +60,7 @@ def test_a_producer_and_a_consumer_get_their_quotas_and_no_more(broker_factory: 
     ).splitlines()[-2:]
     columns = dict(zip(header.split(", "), row.split(", "), strict=True))
     assert int(columns.get("data.consumed.in.nMsg") or columns["nMsg"]) == COUNT
-    assert float(columns["fetch.MB.sec"]) * 1024 * 1024 == pytest.approx(RATE, rel=0.1)
+    assert _is_held(float(columns["fetch.MB.sec"]) * 1024 * 1024)
 
     _quota(broker, "--entity-name", "perf", "--delete-config", "producer_byte_rate")
     rate, throttled_ms = _produce(broker, "t", COUNT)

@@ -94,7 +94,7 @@ def test_a_performance_test_in_transactions_commits_all_it_sends(
 ) -> None:
     sent = tools.run(
         *("kafka-producer-perf-test", "--topic", unique, "--num-records", "5000", "--record-size", "100"),
-        *("--throughput", "-1", "--transactional-id", unique, "--transaction-duration-ms", "20"),
+        *("--throughput", "10000", "--transactional-id", unique, "--transaction-duration-ms", "20"),
     )
     assert "5000 records sent" in sent
     with RawClient((shared_broker.host, shared_broker.port)) as client:
