@@ -151,15 +151,23 @@ def test_an_idle_directory_that_is_removed_is_noticed_and_whoever_waits_is_told(
     two_dirs.log_path.write_text("")  # the offline directory was wanted
 
 
-@pytest.mark.parametrize("gone", [("first",), ("first", "second"), ("metadata",)])
-def test_without_its_metadata_or_any_directory_the_broker_ends(
+def _start_on(
     tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
-) -> None:
+) -> tuple[dict[str, Path], BrokerProcess]:
+    """Start a broker on two directories, and one for the metadata alone where that is to go; give all three paths."""
     dirs = {name: tmp_path / name for name in ("first", "second", "metadata")}
     broker = broker_factory(
         {"log.dirs": f"{dirs['first']},{dirs['second']}"}
         | ({"metadata.log.dir": str(dirs["metadata"])} if "metadata" in gone else {})
     )
+    return dirs, broker
+
+
+@pytest.mark.parametrize("gone", [("first",), ("first", "second"), ("metadata",)])
+def test_without_its_metadata_or_any_directory_the_broker_ends(
+    tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
+) -> None:
+    dirs, broker = _start_on(tmp_path, broker_factory, gone)
     with RawClient((broker.host, broker.port)) as client:
         client.create_topic("t", FRESH_PARTITIONS)
     for name in gone:
@@ -179,11 +187,7 @@ def test_without_its_metadata_or_any_directory_the_broker_ends(
 def test_a_stop_that_finds_a_directory_gone_says_so_and_vouches_for_nothing(
     tmp_path: Path, broker_factory: Callable[..., BrokerProcess], gone: tuple[str, ...]
 ) -> None:
-    dirs = {name: tmp_path / name for name in ("first", "second", "metadata")}
-    broker = broker_factory(
-        {"log.dirs": f"{dirs['first']},{dirs['second']}"}
-        | ({"metadata.log.dir": str(dirs["metadata"])} if "metadata" in gone else {})
-    )
+    dirs, broker = _start_on(tmp_path, broker_factory, gone)
     with RawClient((broker.host, broker.port)) as client:
         client.create_topic("t", FRESH_PARTITIONS)
         client.append("t", batches.simple("v"))

@@ -348,24 +348,19 @@ class GroupCoordinator(Coordinator[GroupShard]):
             raise CoordinatorNotAvailable
         if self._runtime.is_loading:
             raise CoordinatorLoading
+        yield from self._all()
+
+    def _all(self) -> Iterator[AnyGroup]:
         for partition in self._runtime.active_partitions():
             yield from self._runtime.read(partition).all_groups()
 
     def count_by_state(self) -> Counter[str]:
         """Count the groups in each state, for metrics."""
-        return Counter(
-            group.state.value
-            for partition in self._runtime.active_partitions()
-            for group in self._runtime.read(partition).all_groups()
-        )
+        return Counter(group.state.value for group in self._all())
 
     def count_by_kind_and_state(self) -> Counter[tuple[str, str]]:
         """Count the groups of each kind in each state, for metrics."""
-        return Counter(
-            (group.group_type, group.state.value)
-            for partition in self._runtime.active_partitions()
-            for group in self._runtime.read(partition).all_groups()
-        )
+        return Counter((group.group_type, group.state.value) for group in self._all())
 
     async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
         """Delete groups with their offsets; one code a group, in the order first asked."""
