@@ -13,6 +13,7 @@ from broker.coordinator.shard import CoordinatorRecord, Shard
 from broker.coordinator.stats import RuntimeStats
 from broker.runtime.failures import unexplained
 from protocol.records.batch import NO_PRODUCER_ID, parse_header
+from protocol.records.control import ControlType
 from protocol.records.record import iter_records
 
 logger = logging.getLogger(__name__)
@@ -21,9 +22,6 @@ S = TypeVar("S", bound=Shard)
 
 LOAD_RECORDS_PER_TURN = 2_000
 """Records replayed before the loop gets its turn while a partition loads: some ten milliseconds."""
-
-COMMIT_MARKER_TYPE = 1
-"""Second field of a control record's key: 0 aborts, 1 commits."""
 
 
 class ShardLoader(Generic[S]):
@@ -82,7 +80,7 @@ def _replay_batch(shard: Shard, batch: memoryview) -> int:
             marker = record.key
             if header.is_transactional and marker is not None and len(marker) >= 4:
                 shard.replay_end_transaction(
-                    header.producer_id, is_commit=int.from_bytes(marker[2:4], "big") == COMMIT_MARKER_TYPE
+                    header.producer_id, is_commit=int.from_bytes(marker[2:4], "big") == ControlType.COMMIT
                 )
         elif record.key is not None:
             stored = CoordinatorRecord(bytes(record.key), None if record.value is None else bytes(record.value))
