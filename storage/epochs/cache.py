@@ -1,15 +1,17 @@
 """Leader epoch ↔ start offset of one log, ascending in both, kept in `leader-epoch-checkpoint`.
 
-An epoch reaches the file before its first batch reaches the log, and the rename is made durable with the next flush,
-before the recovery point passes that batch; below it a restart would not find the epoch again. An epoch without batches
-needs no file: loading drops it anyway. Truncations may be lost in a crash, loading repeats them.
-Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279.
+An append only notes its epoch here. The file follows with the next flush, before the recovery point passes the first
+batch of the epoch: above it a restart finds the epoch again in the batches, below it would not. An epoch without
+batches needs no file: loading drops it anyway. Truncations may be lost in a crash, loading repeats them.
+Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279, KAFKA-15305.
 """
 
 from __future__ import annotations
 
 import logging
 import os.path
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs
 from storage.env.fs import FileSystem
@@ -18,6 +20,7 @@ from storage.segment.names import LEADER_EPOCH_CHECKPOINT
 
 NO_EPOCH = -1
 NO_OFFSET = -1
+_NOTHING = 1 << 63
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +28,14 @@ logger = logging.getLogger(__name__)
 class LeaderEpochCache:
     """The epochs in which batches of this log were written."""
 
-    __slots__ = ("_directory", "_entries", "_fs", "_has_early_entries", "is_unsaved", "latest_epoch")
+    __slots__ = ("_directory", "_entries", "_fs", "_has_early_entries", "_unsaved_from", "latest_epoch")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
         self._directory = directory
         self._entries: list[tuple[int, int]] = []  # (epoch, start offset)
         self.latest_epoch = NO_EPOCH  # of the last entry; read on each append
-        self.is_unsaved = False  # the file lacks an assignment
+        self._unsaved_from = _NOTHING  # the lowest start offset of an epoch that the file lacks
         self._has_early_entries = False  # the file still tells of epochs below the log start
 
     def load(self) -> None:
@@ -44,10 +47,10 @@ class LeaderEpochCache:
             self._replace([])
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; contradicting later entries go. save() makes it last."""
+        """Note that `epoch` begins at `start_offset`; contradicting later entries go. The next flush makes it last."""
         if epoch < 0 or start_offset < 0 or not self._assign(epoch, start_offset):
             return False
-        self.is_unsaved = True
+        self._unsaved_from = min(self._unsaved_from, start_offset)
         return True
 
     def assign_recovered(self, epoch: int, start_offset: int) -> None:
@@ -64,14 +67,31 @@ class LeaderEpochCache:
         self.latest_epoch = epoch
         return True
 
-    def save(self) -> None:
-        """Write the file; the caller syncs the directory before it relies on the rename. Blocking: disk."""
-        write_leader_epochs(self._fs, self._path(), self._entries)
-        self.is_unsaved = self._has_early_entries = False
+    def lacks_file(self, log_end_offset: int) -> bool:
+        """Tell whether the file lacks the epoch of a batch; a flush must write it."""
+        return self._unsaved_from < log_end_offset
 
     def is_worth_saving(self, log_end_offset: int) -> bool:
         """Tell whether a stop should write the file; an epoch without batches alone is no reason."""
-        return self._has_early_entries or (self.is_unsaved and self._entries[-1][1] < log_end_offset)
+        return self._has_early_entries or self.lacks_file(log_end_offset)
+
+    def plan_save(self) -> EpochSave:
+        """Return the write that brings the file up to date, for any thread; what is assigned from now on waits."""
+        save = EpochSave(self, self._directory, tuple(self._entries), self._unsaved_from)
+        self._note_saved()
+        return save
+
+    def save_failed(self, save: EpochSave) -> None:
+        """Take back a write that did not happen."""
+        self._unsaved_from = min(self._unsaved_from, save.unsaved_from)
+
+    def write(self, directory: str, entries: Iterable[tuple[int, int]]) -> None:
+        """Write entries into the file; nothing happens where the log has left the directory. Blocking: disk."""
+        if directory == self._directory:  # else a new log may have its name by now
+            write_leader_epochs(self._fs, self._path(), entries)
+
+    def _note_saved(self) -> None:
+        self._unsaved_from, self._has_early_entries = _NOTHING, False
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return (epoch found, its end offset): what a follower with `epoch` as its latest may keep."""
@@ -128,8 +148,8 @@ class LeaderEpochCache:
     def _replace_and_write(self, entries: list[tuple[int, int]]) -> None:
         if entries != self._entries:
             self._replace(entries)
-            write_leader_epochs(self._fs, self._path(), entries)
-            self.is_unsaved = self._has_early_entries = False
+            self.write(self._directory, entries)
+            self._note_saved()
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         self._entries = entries
@@ -137,3 +157,17 @@ class LeaderEpochCache:
 
     def _path(self) -> str:
         return os.path.join(self._directory, LEADER_EPOCH_CHECKPOINT)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSave:
+    """What the file is to hold, as of the plan of a flush."""
+
+    _cache: LeaderEpochCache
+    _directory: str
+    _entries: tuple[tuple[int, int], ...]
+    unsaved_from: int
+
+    def run(self) -> None:
+        """Write the file; the caller syncs the directory before it relies on the rename. Blocking: disk; any thread."""
+        self._cache.write(self._directory, self._entries)

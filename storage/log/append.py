@@ -157,8 +157,8 @@ class LogAppender:
             batch = bytearray(batch)
         patch_offset_and_epoch(batch, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # writable by now
         epochs = state.epochs
-        if leader_epoch != epochs.latest_epoch or epochs.is_unsaved:
-            self._note_epoch(leader_epoch, base_offset)
+        if leader_epoch != epochs.latest_epoch:
+            epochs.assign(leader_epoch, base_offset)
         try:
             segment.append(batch, size, last_offset, max_timestamp)
         except (OSError, CorruptIndex) as error:
@@ -212,7 +212,7 @@ class LogAppender:
         segment = self._roll_if_due(found.size, first, last_offset, found.max_timestamp, state.clock.now_ms())
         used = segment.log.size
         for epoch, base_offset in found.epochs:
-            self._note_epoch(epoch, base_offset)
+            state.epochs.assign(epoch, base_offset)
         try:
             segment.append_set(data[: found.size], found.batches)
         except (OSError, CorruptIndex) as error:
@@ -273,17 +273,6 @@ class LogAppender:
             return roll(state, max(first, state.offsets.log_end_offset))
         except OSError as error:
             raise StorageFailure(f"cannot roll: {error}", state.path) from error
-
-    def _note_epoch(self, leader_epoch: int, base_offset: int) -> None:
-        """Keep the epoch file ahead of the data: the entry is written before the first batch of the epoch."""
-        epochs = self._state.epochs
-        try:
-            epochs.assign(leader_epoch, base_offset)
-            if epochs.is_unsaved:
-                epochs.save()
-                self._state.has_new_names = True
-        except OSError as error:
-            raise StorageFailure(f"cannot write the leader epochs: {error}", self._state.path) from error
 
     def _undo(self, segment: Segment, size: int, base_offset: int, error: Exception) -> StorageFailure:
         failure = StorageFailure(f"cannot append: {error}", segment.log.path)

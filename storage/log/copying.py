@@ -21,6 +21,7 @@ from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptRecord, InvalidRecord, StorageFailure
 from storage.log.append import LogAppender
 from storage.log.direct_writes import written_end
+from storage.log.flush import has_unflushed
 from storage.log.guard import guarded
 from storage.log.reader import locate
 from storage.log.removal import detach_below_start, note_removed
@@ -221,8 +222,7 @@ class LogCopy:
         state = self._state
         return (
             self.is_caught_up
-            and state.offsets.recovery_point == state.offsets.log_end_offset
-            and not state.has_new_names
+            and not has_unflushed(state)
             and state.offsets.log_start_offset == self._log.offsets.log_start_offset
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from storage.log.flush import (
     FlushPlan,
+    has_unflushed,
     is_flush_due,
     ms_until_flush,
     note_flush_failed,
@@ -38,8 +39,7 @@ class Durability:
     @property
     def has_unflushed_data(self) -> bool:
         """Tell whether a flush would have something to do."""
-        offsets = self._state.offsets
-        return offsets.recovery_point < offsets.log_end_offset or self._state.has_new_names
+        return has_unflushed(self._state)
 
     @property
     def sealed_end_offset(self) -> int:

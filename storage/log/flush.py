@@ -11,6 +11,7 @@ import os.path
 
 from config.views import LONG_MAX, LogConfig
 from storage.env.fs import File, FileSystem
+from storage.epochs.cache import EpochSave
 from storage.errors import StorageFailure
 from storage.log.direct_writes import write_now, written_end
 from storage.log.state import LogState
@@ -42,7 +43,7 @@ class FlushPlan:
     over a thousand of them holds no thousand descriptors; one that was removed meanwhile needs no sync.
     """
 
-    __slots__ = ("_directories", "_files", "_fs", "_sealed", "covered", "target_offset")
+    __slots__ = ("_directories", "_files", "_fs", "_sealed", "covered", "epochs", "target_offset")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class FlushPlan:
         directories: tuple[str, ...],
         target_offset: int,
         covered: list[tuple[Segment, int]],
+        epochs: EpochSave | None,
     ) -> None:
         for file in files:
             file.pin()
@@ -61,9 +63,10 @@ class FlushPlan:
         self._directories = directories  # none where no name is new
         self.target_offset = target_offset
         self.covered = covered  # segments with the size of the `.log` that is synced
+        self.epochs = epochs  # where the file lacks an epoch of these batches
 
     def run(self) -> None:
-        """Sync data first, then names. Raises: StorageFailure. Blocking: disk; any thread."""
+        """Sync data, write the epochs it brings, sync names. Raises: StorageFailure. Blocking: disk; any thread."""
         path: str | None = None
         try:
             for path in self._sealed:
@@ -71,6 +74,9 @@ class FlushPlan:
             for file in self._files:
                 path = file.path
                 file.sync()
+            if self.epochs is not None:
+                (path, *_) = self._directories
+                self.epochs.run()
             for path in self._directories:
                 self._fs.sync_dir(path)
         except OSError as error:
@@ -108,6 +114,16 @@ class FlushPlan:
             file.unpin()
 
 
+def has_unflushed(state: LogState) -> bool:
+    """Tell whether a flush would have something to do."""
+    offsets = state.offsets
+    return (
+        offsets.recovery_point < offsets.log_end_offset
+        or state.has_new_names
+        or state.epochs.lacks_file(offsets.log_end_offset)
+    )
+
+
 def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
     """Return what must be synced to move the recovery point to the log end, None when nothing is dirty.
 
@@ -117,7 +133,8 @@ def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
     start, target = state.offsets.recovery_point, written_end(state)
     if below is not None and below <= state.segments.active.base_offset < target:
         target = state.segments.active.base_offset
-    if start >= target and not state.has_new_names:
+    lacks_epochs = state.epochs.lacks_file(target)
+    if start >= target and not state.has_new_names and not lacks_epochs:
         return None
     files: list[File] = []
     sealed = list(state.unsynced_files)
@@ -132,7 +149,10 @@ def plan_flush(state: LogState, below: int | None = None) -> FlushPlan | None:
     except OSError as error:
         raise StorageFailure(f"cannot open files to flush: {error}", state.path) from error
     sealed = list(dict.fromkeys(sealed))
-    plan = FlushPlan(state.fs, files, sealed, _new_names(state), target, covered)
+    epochs = None
+    if lacks_epochs:
+        epochs, state.has_new_names = state.epochs.plan_save(), True
+    plan = FlushPlan(state.fs, files, sealed, _new_names(state), target, covered, epochs)
     state.unsynced_files.clear()
     # What is created from now on belongs to the next plan.
     state.has_new_names = state.has_unsynced_directory = False
@@ -159,6 +179,8 @@ def note_flushed(state: LogState, plan: FlushPlan) -> None:
 def note_flush_failed(state: LogState, plan: FlushPlan) -> None:
     """Give a failed plan back; the recovery point stays where it is."""
     plan.release()
+    if plan.epochs is not None:
+        state.epochs.save_failed(plan.epochs)
     state.has_new_names = state.has_new_names or plan.has_names
     state.has_unsynced_directory = state.has_unsynced_directory or plan.has_directory_name
 

@@ -97,9 +97,6 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
     log_start_offset = max(parameters.log_start_offset, state.segments.first().base_offset)  # pass 7
     state.epochs.truncate_from_end(log_end_offset)
     state.epochs.truncate_from_start(log_start_offset)
-    if state.epochs.is_unsaved:
-        state.epochs.save()  # before a flush lets the recovery point pass the batches that told of them
-        state.has_new_names = True
     known = None if is_rebuilt or unusable else snapshots_among(parsed.values())
     _settle_producers(state, parameters, known, log_start_offset, log_end_offset, is_rebuilt=is_rebuilt)  # pass 8
     recovery_point = log_end_offset if parameters.is_clean else min(parameters.recovery_point, log_end_offset)  # pass 9

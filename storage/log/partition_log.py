@@ -417,7 +417,7 @@ class PartitionLog:
         active = state.segments.active
         active.write_final_time_entry()
         if state.epochs.is_worth_saving(state.offsets.log_end_offset):
-            state.epochs.save()
+            state.epochs.plan_save().run()
             state.has_new_names = True
         flush_now(state)
         active.seal()

@@ -89,6 +89,7 @@ def transactions(root: str) -> PartitionLog:
             )
         append_marker(log, producer_id, is_abort=producer_id % 3 != 2)
     append(log, timestamp=NOW + 1000, epoch=0)
+    log.flush()
     return log
 
 

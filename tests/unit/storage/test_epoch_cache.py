@@ -14,9 +14,9 @@ def test_saved_assignments_are_written_as_kafka_writes_them(cache, tmp_path):
     assert cache.assign(0, 0)
     assert cache.assign(3, 5)
     assert not cache.assign(3, 9)
-    assert cache.is_unsaved
-    cache.save()
-    assert not cache.is_unsaved
+    assert cache.lacks_file(6)
+    cache.plan_save().run()
+    assert not cache.lacks_file(6)
     assert (tmp_path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 5\n"
 
 
@@ -56,7 +56,7 @@ def test_truncations(cache, fs, tmp_path):
 def test_the_file_follows_a_new_log_start_when_it_is_saved_next(cache, fs, tmp_path):
     for epoch, start in ((0, 0), (3, 5)):
         cache.assign(epoch, start)
-    cache.save()
+    cache.plan_save().run()
     assert not cache.is_worth_saving(8)
     cache.truncate_from_start(0)
     assert not cache.is_worth_saving(8)
@@ -65,7 +65,7 @@ def test_the_file_follows_a_new_log_start_when_it_is_saved_next(cache, fs, tmp_p
     again.load()
     assert again.entries() == [(0, 0), (3, 5)]
     assert cache.is_worth_saving(8)
-    cache.save()
+    cache.plan_save().run()
     again.load()
     assert again.entries() == [(3, 6)]
     assert not cache.is_worth_saving(8)
@@ -77,3 +77,29 @@ def test_a_damaged_file_counts_as_empty(fs, tmp_path):
     cache.load()
     assert cache.entries() == []
     assert cache.latest_epoch == -1
+
+
+def test_the_file_lacks_what_batches_tell_of_and_no_epoch_without_batches(cache):
+    cache.assign(3, 5)
+    assert [cache.lacks_file(end) for end in (5, 6)] == [False, True]
+    cache.assign(4, 8)
+    assert [cache.lacks_file(end) for end in (5, 6, 8)] == [False, True, True]
+    save = cache.plan_save()
+    assert not cache.lacks_file(9)
+    cache.assign(5, 9)
+    assert [cache.lacks_file(end) for end in (9, 10)] == [False, True]
+    cache.save_failed(save)
+    assert [cache.lacks_file(end) for end in (5, 6)] == [False, True]
+
+
+def test_a_write_has_the_entries_of_its_plan_and_leaves_alone_what_has_taken_the_directory(cache, tmp_path):
+    file = tmp_path / "leader-epoch-checkpoint"
+    cache.assign(3, 5)
+    save = cache.plan_save()
+    cache.assign(4, 8)
+    save.run()
+    assert file.read_bytes() == b"0\n1\n3 5\n"
+    file.unlink()
+    cache.move_to_directory(str(tmp_path / "elsewhere"))
+    save.run()
+    assert not file.exists()

@@ -267,7 +267,6 @@ def test_roll_leaves_a_snapshot_and_trimmed_indexes(open_log):
         "00000000000000000005.log",
         "00000000000000000005.snapshot",
         "00000000000000000005.timeindex",
-        "leader-epoch-checkpoint",
     ]
     assert os.path.getsize(os.path.join(log.path, "00000000000000000000.index")) == 0
     assert os.path.getsize(os.path.join(log.path, "00000000000000000000.timeindex")) == 12

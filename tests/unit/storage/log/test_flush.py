@@ -1,5 +1,7 @@
 """When a flush is due, what it syncs, and how far the recovery point moves."""
 
+import os
+
 import pytest
 
 from storage.env.posix import PosixFile
@@ -144,3 +146,49 @@ def test_a_failed_sync_moves_no_recovery_point(open_log, monkeypatch):
     with pytest.raises(StorageFailure):
         log.flush()
     assert log.recovery_point == 0
+
+
+def test_an_append_leaves_the_epoch_file_to_the_flush_before_the_recovery_point_passes_the_batch(open_log):
+    log = open_log()
+    path = os.path.join(log.path, "leader-epoch-checkpoint")
+    append(log, 5, epoch=3)
+    log.assign_epoch(4)
+    assert not os.path.exists(path)
+    log.flush()
+    assert _lines(path) == ["3 0", "4 5"]
+    append(log, epoch=4)
+    assert not log.durability.flush_plan().epochs, "the file has it already"
+
+
+def test_a_flush_that_failed_leaves_the_epochs_to_the_next_one(open_log, monkeypatch):
+    log = open_log()
+    append(log, epoch=3)
+    plan = log.durability.flush_plan()
+    with monkeypatch.context() as broken, pytest.raises(StorageFailure):
+        broken.setattr(PosixFile, "sync", _refuse)
+        plan.run()
+    log.durability.flush_failed(plan)
+    log.flush()
+    assert _lines(os.path.join(log.path, "leader-epoch-checkpoint")) == ["3 0"]
+
+
+def test_epochs_found_again_after_a_crash_are_written_by_the_next_flush(open_log):
+    log = open_log()
+    append(log, 5, epoch=3)
+    log.fail()
+    again = open_log()
+    path = os.path.join(again.path, "leader-epoch-checkpoint")
+    assert (again.epoch_entries(), os.path.exists(path)) == ([(3, 0)], False)
+    assert again.durability.has_unflushed_data
+    again.flush()
+    assert _lines(path) == ["3 0"]
+    assert not again.durability.has_unflushed_data
+
+
+def _lines(path: str) -> list[str]:
+    with open(path) as file:
+        return file.read().splitlines()[2:]
+
+
+def _refuse(file: PosixFile) -> None:
+    raise OSError(5, "Input/output error", file.path)
