@@ -20,7 +20,7 @@ WORKERS ?= 3
 SPREAD := -n $(WORKERS)
 PACKAGES := broker protocol storage config
 
-.PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm test-all jvm bench docs image ci clean
+.PHONY: help setup dev run fmt lint test test-one test-crash test-conformance test-jvm test-all jvm bench bench-kafka docs image ci clean
 
 help:
 	@echo "make setup             create $(VENV) from requirements.lock, with the odradek command in it"
@@ -31,6 +31,7 @@ help:
 	@echo "make test-crash        SIGKILL under load; make test-conformance: stock Python and C clients"
 	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven); make test-all: both"
 	@echo "make bench | docs | image | ci"
+	@echo "make bench-kafka       side by side with Apache Kafka, into docs/benchmarks.md (half an hour; ARGS=--help)"
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -104,6 +105,9 @@ test-all: dev jvm
 
 bench: dev
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-kafka: dev jvm
+	$(BIN)/python -m tests.bench.kafka $(ARGS)
 
 # --- docs and images ------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import base64
 import os
 import select
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,8 +32,8 @@ class Done(NamedTuple):
 class ToolHost:
     """The JVM. What it runs has ended before the next one begins."""
 
-    def __init__(self) -> None:
-        command = java.command_line(str(SOURCE), jvm_options=(*java.TOOL_OPTIONS, *java.QUIET))
+    def __init__(self, jvm_options: tuple[str, ...] = java.TOOL_OPTIONS) -> None:
+        command = java.command_line(str(SOURCE), jvm_options=(*jvm_options, *java.QUIET))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -43,16 +44,23 @@ class ToolHost:
 
     def attempt(self, name: str, *arguments: str, stdin: str = "", timeout_s: float = java.TIMEOUT_S) -> Done:
         """Run a tool by its script's name, whatever its exit code is."""
+        return self._run(MAIN_CLASSES[name], arguments, stdin, timeout_s)
+
+    def attempt_together(self, name: str, count: int, *arguments: str, timeout_s: float = java.TIMEOUT_S) -> Done:
+        """Run a tool so many times side by side; `#` in an argument stands for the number of the run."""
+        return self._run("ToolHost$Together", (str(count), MAIN_CLASSES[name], *arguments), "", timeout_s)
+
+    def _run(self, main_class: str, arguments: Sequence[str], stdin: str, timeout_s: float) -> Done:
         assert self._process.stdin is not None and self._process.stdout is not None
-        words = (MAIN_CLASSES[name], stdin, *arguments)
+        words = (main_class, stdin, *arguments)
         # The sign in front keeps an empty text a word.
         line = " ".join(base64.b64encode(f"-{word}".encode()).decode("ascii") for word in words)
         self._process.stdin.write(f"{line}\n".encode("ascii"))
         self._process.stdin.flush()
         ready, _, _ = select.select([self._process.stdout], [], [], timeout_s)
-        assert ready, f"no end within {timeout_s} s: {name} {' '.join(arguments)}"
+        assert ready, f"no end within {timeout_s} s: {main_class} {' '.join(arguments)}"
         answer = self._process.stdout.readline().decode("ascii").split()
-        assert len(answer) == 3, f"{name}: {answer}"
+        assert len(answer) == 3, f"{main_class}: {answer}"
         code, out, err = answer
         return Done(int(code), *(base64.b64decode(text[1:]).decode("utf-8") for text in (out, err)))
 

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.common.utils.Exit;
 
 /**
@@ -25,6 +26,26 @@ public class ToolHost {
     private static class Ended extends Error {
         Ended() {
             super(null, null, false, false);
+        }
+    }
+
+    /** Runs a main class several times side by side: COUNT, the class, its arguments, in which # is the run's number. */
+    public static class Together {
+        public static void main(String[] arguments) throws Exception {
+            List<Thread> threads = new ArrayList<>();
+            AtomicInteger failed = new AtomicInteger();
+            for (int number = 0; number < Integer.parseInt(arguments[0]); number++) {
+                String own = Integer.toString(number);
+                String[] rest = Arrays.stream(arguments).skip(2).map(text -> text.replace("#", own)).toArray(String[]::new);
+                threads.add(new Thread(() -> failed.addAndGet(invoked(arguments[1], rest))));
+            }
+            threads.forEach(Thread::start);
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            if (failed.get() > 0) {
+                Exit.exit(1);
+            }
         }
     }
 
@@ -68,6 +89,13 @@ public class ToolHost {
         Exit.setHaltProcedure(end);
         List<Runnable> hooks = new ArrayList<>();
         Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
+        int failed = invoked(mainClass, arguments);
+        hooks.forEach(Runnable::run);
+        return Math.max(first[0], failed);
+    }
+
+    /** Runs a main class; 1 if it failed in a way of which it has not spoken. */
+    private static int invoked(String mainClass, String[] arguments) {
         try {
             Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) arguments);
         } catch (InvocationTargetException failure) {
@@ -79,8 +107,7 @@ public class ToolHost {
             failure.printStackTrace();
             return 1;
         }
-        hooks.forEach(Runnable::run);
-        return Math.max(first[0], 0);
+        return 0;
     }
 
     private static String decoded(String word) {

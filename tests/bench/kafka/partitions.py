@@ -1,0 +1,57 @@
+"""Thousands of partitions: how long creation, metadata, a clean stop and a clean start take, and the memory."""
+
+import statistics
+import time
+
+from protocol.records.builder import build_batch
+from tests.bench.kafka import process
+from tests.bench.kafka.session import REQUEST_TIMEOUT_S, Session, reconnect, start
+from tests.bench.members import frame
+from tests.harness.raw import RawClient, produce_values
+
+METADATA_REQUESTS = 20
+METADATA_VERSION = 12
+PRODUCE_VERSION = 9
+PER_REQUEST = 250
+STEPS = (("partitions-1k", 1_000), ("partitions-5k", 4_000))
+"""The second step adds so many to the first one's."""
+
+
+def run(session: Session, _: str) -> None:
+    """Take both steps; each writes a record into every new partition before it stops the broker."""
+    for name, more in STEPS:
+        count = session.scaled(more)
+        began = time.perf_counter()
+        session.client.create_topic(name, count)
+        session.note(f"{name}-create", time.perf_counter() - began)
+        _write_into_each(session.client, name, count)
+        session.note(f"{name}-metadata", _metadata_ms(session.client))
+        session.note(f"{name}-memory", process.resident_megabytes(session.broker.pid))
+        began = time.perf_counter()
+        session.broker.stop(timeout_s=session.broker.stop_timeout_s)
+        session.note(f"{name}-stop", time.perf_counter() - began)
+        session.note(f"{name}-start", start(session.broker, name))
+        reconnect(session)
+        session.check_held(name, count, count + 1)
+        session.note(f"{name}-memory-started", process.resident_megabytes(session.broker.pid))
+
+
+def _write_into_each(client: RawClient, topic: str, count: int) -> None:
+    batch = bytes(build_batch([(None, b"x" * 100)], timestamp=int(time.time() * 1000)))
+    for first in range(0, count, PER_REQUEST):
+        parts = dict.fromkeys(range(first, min(first + PER_REQUEST, count)), batch)
+        answer = client.request("produce", PRODUCE_VERSION, **produce_values(topic, parts, acks=-1))
+        assert all(row.error_code == 0 for row in answer.responses[0].partition_responses), answer
+
+
+def _metadata_ms(client: RawClient) -> float:
+    """Ask for everything a few times; return the median in milliseconds, without decoding."""
+    request = frame("metadata", METADATA_VERSION, topics=None, allow_auto_topic_creation=False)
+    taken = []
+    client.socket.settimeout(REQUEST_TIMEOUT_S)
+    for _ in range(METADATA_REQUESTS):
+        began = time.perf_counter()
+        client.socket.sendall(request)
+        client.receive_frame()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken) * 1e3

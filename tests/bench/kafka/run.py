@@ -1,0 +1,166 @@
+"""Compare Odradek with Apache Kafka: alternate sessions of both, and write what they gave.
+
+``python -m tests.bench.kafka [--rounds N] [--only NAME ...] [--scale S] [--directory DIR] [--list]``
+
+`--only` takes the names of `--list`, or beginnings of them. What is chosen replaces the same rows of earlier runs in
+``build/bench-kafka.json``; ``docs/benchmarks.md`` is written once every row has been measured.
+"""
+
+import argparse
+import contextlib
+import datetime
+import fcntl
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from tests.bench.kafka import machine, produce, render, workloads
+from tests.bench.kafka import results as stored
+from tests.bench.kafka.brokers import SIDES
+from tests.bench.kafka.results import Results
+from tests.bench.kafka.session import Session, reconnect, session
+from tests.bench.kafka.workloads import KINDS, Kind, Workload
+from tests.harness import java
+from tests.harness.broker import ROOT
+
+RESULTS = ROOT / "build" / "bench-kafka.json"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+ATTEMPTS = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse the arguments, run, store, render; 1 if something could not be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
+    parser.add_argument("--scale", type=float, default=1.0, help="of all amounts; less than 1 only shows that it works")
+    parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of all samples")
+    parser.add_argument("--document", type=Path, default=DOCUMENT)
+    parser.add_argument("--lock", type=Path, help="a file to lock around each session, where others measure too")
+    parser.add_argument("--render", action="store_true", help="measure nothing, write the document")
+    parser.add_argument("--list", action="store_true", help="name the workloads")
+    options = parser.parse_args(arguments)
+    if options.list:
+        print("\n".join(workloads.names()))
+        return 0
+    if options.render:
+        return _write_document(stored.load(options.results), options.document)
+    if reason := java.missing():
+        parser.error(reason)
+    _prepare_process()
+    with tempfile.TemporaryDirectory(prefix="odradek-bench-kafka-", dir=options.directory) as name:
+        found = _measure(options, Path(name))
+    found.stamp(commit=machine.commit(), date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
+    everything = stored.load(options.results)
+    everything.merge(found)
+    stored.save(options.results, everything)
+    print(render.table(found))
+    _write_document(everything, options.document)
+    return int(any(measured.failures for measured in found.keys.values()))
+
+
+def _prepare_process() -> None:
+    """Allow both brokers and the loads as many files as the machine allows, and end in order when asked to."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    signal.signal(signal.SIGTERM, _end)
+
+
+def _end(*_: object) -> NoReturn:
+    sys.exit(1)
+
+
+def _measure(options: argparse.Namespace, directory: Path) -> Results:
+    found = Results(facts=machine.facts(directory))
+    began = time.monotonic()
+    for kind_name, kind in KINDS.items():
+        chosen = workloads.chosen(kind, options.only)
+        if not chosen:
+            continue
+        rounds = min(options.rounds, kind.most_rounds)
+        for number in range(rounds):
+            for side in SIDES:
+                elapsed = time.monotonic() - began
+                print(f"[{elapsed:6.0f} s] {kind_name}, round {number + 1} of {rounds}: {side}", flush=True)
+                with _locked(options.lock):
+                    found.extend(_session(kind, chosen, side, directory / f"{side}-{number}", options.scale))
+    return found
+
+
+def _session(kind: Kind, chosen: dict[str, Workload], side: str, directory: Path, scale: float) -> Results:
+    """Run the chosen workloads against a fresh broker; what fails is tried once more and then said."""
+    found = Results()
+    try:
+        with session(
+            side, directory, found, tuned=kind.tuned, scale=scale, prefix=kind.prefix, properties=kind.properties
+        ) as opened:
+            if kind.warms_up:
+                produce.warm_up(opened)
+            for name, workload in chosen.items():
+                found.extend(_workload(opened, name, workload))
+    except Exception as error:
+        traceback.print_exc()
+        found.fail(kind.prefix + next(iter(chosen)), f"{side}: {error}")
+    return found
+
+
+def _workload(opened: Session, name: str, workload: Workload) -> Results:
+    for attempt in range(1, ATTEMPTS + 1):
+        opened.results = Results()
+        began = time.perf_counter()
+        try:
+            workload(opened, name)
+        except Exception as error:
+            traceback.print_exc()
+            text = f"{opened.side}: {type(error).__name__}: {error}"
+            if opened.broker.process is None or opened.broker.process.poll() is not None:
+                raise
+            _clear(opened, name)
+        else:
+            print(render.progress(opened.results, opened.side, time.perf_counter() - began), flush=True)
+            return opened.results
+        print(f"  {opened.prefix}{name}: attempt {attempt} failed", flush=True)
+    failed = Results()
+    failed.fail(opened.prefix + name, text)
+    return failed
+
+
+def _clear(opened: Session, name: str) -> None:
+    """Forget what a failed attempt has left: its topic and the tools' JVM."""
+    opened.tools.close()
+    reconnect(opened)
+    if name in opened.client.topic_names():
+        opened.client.delete_topic(name)
+
+
+@contextlib.contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    """Hold a lock, if there is one to hold."""
+    if path is None:
+        yield
+        return
+    file = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _write_document(everything: Results, path: Path) -> int:
+    """Write the page if every row has been measured."""
+    missing = render.missing(everything)
+    if missing:
+        print(f"{path.name} was not written, since these rows have never been measured: {', '.join(missing)}")
+        return 0
+    path.write_text(render.document(everything), encoding="utf-8")
+    print(f"{path} was written")
+    return 0
