@@ -17,7 +17,7 @@ from broker.exported_coordinators import coordinator_sources
 from broker.lifecycle import Lifecycle
 from broker.live_quotas import LiveQuotas
 from broker.metrics import catalog
-from broker.metrics.collectors import HistogramSource, Sample, Source, single, single_histogram
+from broker.metrics.sources import HistogramSource, Sample, Source, single, single_histogram
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition

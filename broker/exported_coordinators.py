@@ -8,8 +8,8 @@ from broker.coordinator.stats import RuntimeStats
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinators import Coordinators
 from broker.metrics import catalog
-from broker.metrics.collectors import HistogramSource, Sample, Source, single
 from broker.metrics.instruments import Histogram
+from broker.metrics.sources import HistogramSource, Sample, Source, single
 
 AllCoordinators = Callable[[], Coordinators | None]
 """None before they are started."""

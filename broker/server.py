@@ -46,9 +46,10 @@ from broker.metadata.opening import (
     take_metadata_dir,
     topic_rules,
 )
-from broker.metrics.collectors import BrokerCollector, HistogramSource, Source
-from broker.metrics.exporter import Exporter, registry_of
+from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
+from broker.metrics.late_page import LatePage
+from broker.metrics.sources import HistogramSource, Source
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
@@ -86,6 +87,7 @@ logger = logging.getLogger(__name__)
 
 METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
+HTTP_POOL = "http"
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
 DRAIN_SHARE = 0.5
@@ -287,8 +289,8 @@ class Broker:
     async def _open_http(self) -> None:
         if self._config.http_listener is None:
             return
-        collector = BrokerCollector(self._stats, self._metric_sources())
-        self._exporter = Exporter(registry_of(collector), self._not_ready_reason)
+        page = LatePage(self._stats, self._metric_sources(), partial(self._pools.io, HTTP_POOL))
+        self._exporter = Exporter(page.render, self._not_ready_reason)
         host, port = self._config.http_listener
         try:
             self._http_port = await self._exporter.open(host, port)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -12,33 +11,7 @@ from prometheus_client.registry import Collector
 from broker.metrics import catalog
 from broker.metrics.catalog import Kind, Metric
 from broker.metrics.instruments import BrokerStats, Histogram
-
-Sample = tuple[tuple[str, ...], float]
-"""Label values and the number."""
-
-
-class Source(NamedTuple):
-    """Where the samples of one row come from, asked at every scrape."""
-
-    metric: Metric
-    samples: Callable[[], Iterable[Sample]]
-
-
-class HistogramSource(NamedTuple):
-    """Where the histograms of one row come from, each with its labels."""
-
-    metric: Metric
-    histograms: Callable[[], Iterable[tuple[tuple[str, ...], Histogram]]]
-
-
-def single(metric: Metric, value: Callable[[], float]) -> Source:
-    """Make a source of one number without labels."""
-    return Source(metric, lambda: (((), value()),))
-
-
-def single_histogram(metric: Metric, histogram: Histogram) -> HistogramSource:
-    """Make a source of one histogram without labels."""
-    return HistogramSource(metric, lambda: (((), histogram),))
+from broker.metrics.sources import HistogramSource, Sample, Source
 
 
 class BrokerCollector(Collector):

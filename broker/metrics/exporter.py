@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from collections.abc import Awaitable, Callable
 
 from broker.runtime.tasks import TaskOwner
 
@@ -27,20 +23,15 @@ TEXT = "text/plain; charset=utf-8"
 Health = Callable[[], str]
 """Gives the empty string when all is well, else the reason."""
 
-
-def registry_of(collector: Collector) -> CollectorRegistry:
-    """Register a collector, and with it what the kernel knows of the process."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    registry.register(collector)
-    return registry
+Render = Callable[[str], Awaitable[tuple[str, bytes]]]
+"""Gives content type and text of the metrics for what a scraper accepts."""
 
 
 class Exporter:
     """Serves metrics and health."""
 
-    def __init__(self, registry: CollectorRegistry, is_ready: Health) -> None:
-        self._registry = registry
+    def __init__(self, render: Render, is_ready: Health) -> None:
+        self._render = render
         self._is_ready = is_ready
         self._server: asyncio.Server | None = None
         self._tasks = TaskOwner("http")
@@ -67,14 +58,14 @@ class Exporter:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), HEAD_TIMEOUT_SECONDS)
-            writer.write(self._answer(head.decode("latin-1")))
+            writer.write(await self._answer(head.decode("latin-1")))
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, OSError):
             pass  # nobody there who could use an answer
         finally:
             writer.close()
 
-    def _answer(self, head: str) -> bytes:
+    async def _answer(self, head: str) -> bytes:
         request, *lines = head.split("\r\n")
         parts = request.split(" ")
         if len(parts) != 3:
@@ -82,13 +73,12 @@ class Exporter:
         method, target, _ = parts
         if method not in ("GET", "HEAD"):
             return _response("405 Method Not Allowed", TEXT, b"only GET and HEAD\n")
-        status, content_type, body = self._page(target.partition("?")[0], _header(lines, "accept"))
+        status, content_type, body = await self._page(target.partition("?")[0], _header(lines, "accept"))
         return _response(status, content_type, body, with_body=method == "GET")
 
-    def _page(self, path: str, accept: str) -> tuple[str, str, bytes]:
+    async def _page(self, path: str, accept: str) -> tuple[str, str, bytes]:
         if path == "/metrics":
-            encode, content_type = _encoder(accept)
-            return "200 OK", content_type, encode(self._registry)
+            return "200 OK", *await self._render(accept)
         if path == "/healthz":
             return "200 OK", TEXT, b"ok\n"
         if path == "/readyz":
@@ -97,14 +87,6 @@ class Exporter:
                 return "503 Service Unavailable", TEXT, f"not ready: {reason}\n".encode()
             return "200 OK", TEXT, b"ready\n"
         return "404 Not Found", TEXT, b"try /metrics, /healthz or /readyz\n"
-
-
-def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
-    """Choose the format that is asked for; the plain one for a version that is none, at which the library trips."""
-    try:
-        return choose_encoder(accept)
-    except (TypeError, ValueError):
-        return choose_encoder("")
 
 
 def _header(lines: list[str], name: str) -> str:

@@ -16,8 +16,6 @@ from struct import Struct
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
-from crc32c import crc32c
-
 from protocol.records.batch import (
     CODEC_MASK,
     CRC_START,
@@ -31,6 +29,7 @@ from protocol.records.batch import (
     BatchHeader,
     header_from,
 )
+from protocol.records.crc import crc32c
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, DirectFile, File, FileSystem
 from storage.errors import DISK_FAULTS

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from broker.metrics.exporter import MAX_HEAD_BYTES, MAX_REQUESTS, Exporter
+from broker.metrics.page import render
 
 
 class Rig:
@@ -16,8 +17,12 @@ class Rig:
         registry = CollectorRegistry()
         Gauge("some_gauge", "A number", registry=registry).set(7)
         self.reason = ""
-        self.exporter = Exporter(registry, lambda: self.reason)
+        self.exporter = Exporter(self.render, lambda: self.reason)
+        self.registry = registry
         self.port = 0
+
+    async def render(self, accept: str) -> tuple[str, bytes]:
+        return render(self.registry, accept)
 
     async def ask(self, request: bytes) -> tuple[bytes, dict[bytes, bytes], bytes]:
         """Send bytes; give the status line, the headers and the body."""
