@@ -13,6 +13,7 @@ from tests.harness.broker import BrokerProcess, KafkaProcess
 OURS = "odradek"
 KAFKA = "kafka"
 SIDES = (OURS, KAFKA)
+BARE = "bare loop"
 
 SINGLE_NODE = {
     "group.initial.rebalance.delay.ms": "0",

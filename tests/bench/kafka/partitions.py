@@ -32,6 +32,7 @@ def run(session: Session, _: str) -> None:
         session.note(f"{name}-stop", time.perf_counter() - began)
         session.note(f"{name}-start", start(session.broker, name))
         reconnect(session)
+        session.client.wait_for_topic(name, count)
         session.check_held(name, count, count + 1)
         session.note(f"{name}-memory-started", process.resident_megabytes(session.broker.pid))
 

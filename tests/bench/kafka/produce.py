@@ -72,7 +72,7 @@ def _measure(session: Session, name: str) -> int:
 
 
 def warm_up(session: Session) -> None:
-    """Have broker, tools and their compilers work through what is measured later."""
+    """Have broker, tools and the compilers of their JVMs work through what is measured later."""
     for number, name in enumerate(("produce-1k", "produce-100b", "produce-100b-lz4", "produce-100b")):
         shape = SHAPES[name]
         topic = f"warm-up-{number}"

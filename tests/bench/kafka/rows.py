@@ -2,12 +2,13 @@
 
 import dataclasses
 
+from tests.bench.kafka.brokers import BARE, KAFKA
 from tests.bench.kafka.results import CPU
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """A quantity of both brokers. `reach` and `aim` are ratios ours to Kafka's."""
+    """A quantity of both brokers, or of ours and a bare loop. `reach` and `aim` are ratios, ours to the other's."""
 
     key: str
     title: str
@@ -15,6 +16,7 @@ class Row:
     lower_is_better: bool = False
     reach: float | None = None
     aim: float | None = None
+    beside: str = KAFKA
 
     def is_met(self, ratio: float, goal: float) -> bool:
         """Tell whether a ratio is at least as good as a goal."""
@@ -23,10 +25,15 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """Rows that stand together."""
+    """Rows that stand together, all beside the same."""
 
     title: str
     rows: tuple[Row, ...]
+
+    @property
+    def beside(self) -> str:
+        """Name what ours is beside."""
+        return self.rows[0].beside
 
 
 RATE = "records/s"
@@ -62,6 +69,19 @@ GOALS = Section(
         _less("start", "exec to first acknowledged record", "s", 1 / 5, 1 / 10),
         _less("partitions-5k-start", "5,000 partitions: clean restart to first acknowledged record", "s", 1.0, 0.5),
         _less("partitions-5k-memory-started", "5,000 partitions: RSS after it", "MB", 1.0, 0.5),
+    ),
+)
+
+LOOPS = Section(
+    "Goals against bare loops that move the same bytes",
+    tuple(
+        Row(key, title, "MB/s", False, reach, aim, BARE)
+        for key, title, reach, aim in (
+            ("bare-produce-1", "produce 16 KiB batches of 1 KiB; receive, CRC, write", 0.6, 0.8),
+            ("bare-produce-2", "produce 16 KiB batches of 100 B; same", 0.6, 0.8),
+            ("bare-fetch-1", "fetch 1 MiB, one in flight; sendfile", 0.7, 0.9),
+            ("bare-fetch-2", "fetch 1 MiB, two in flight; same", 0.7, 0.9),
+        )
     ),
 )
 
@@ -133,4 +153,4 @@ TUNED = Section(
     ),
 )
 
-SECTIONS = (GOALS, PRODUCE, CONSUME, STATE, DISK, TUNED)
+SECTIONS = (GOALS, LOOPS, PRODUCE, CONSUME, STATE, DISK, TUNED)

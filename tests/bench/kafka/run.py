@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from tests.bench.kafka import machine, produce, render, workloads
+from tests.bench.kafka import bare, machine, produce, render, small, workloads
 from tests.bench.kafka import results as stored
 from tests.bench.kafka.brokers import SIDES
 from tests.bench.kafka.results import Results
@@ -92,6 +92,11 @@ def _measure(options: argparse.Namespace, directory: Path) -> Results:
                 print(f"[{elapsed:6.0f} s] {kind_name}, round {number + 1} of {rounds}: {side}", flush=True)
                 with _locked(options.lock):
                     found.extend(_session(kind, chosen, side, directory / f"{side}-{number}", options.scale))
+    if workloads.wanted(bare.NAME, options.only):
+        rounds = min(options.rounds, bare.MOST_ROUNDS)
+        print(f"[{time.monotonic() - began:6.0f} s] bare loops, {rounds} rounds", flush=True)
+        with _locked(options.lock):
+            found.extend(bare.measure(directory, rounds))
     return found
 
 
@@ -104,6 +109,7 @@ def _session(kind: Kind, chosen: dict[str, Workload], side: str, directory: Path
         ) as opened:
             if kind.warms_up:
                 produce.warm_up(opened)
+                small.warm_up(opened)
             for name, workload in chosen.items():
                 found.extend(_workload(opened, name, workload))
     except Exception as error:
@@ -134,11 +140,12 @@ def _workload(opened: Session, name: str, workload: Workload) -> Results:
 
 
 def _clear(opened: Session, name: str) -> None:
-    """Forget what a failed attempt has left: its topic and the tools' JVM."""
+    """Forget what a failed attempt has left: its topics and the tools' JVM."""
     opened.tools.close()
     reconnect(opened)
-    if name in opened.client.topic_names():
-        opened.client.delete_topic(name)
+    for topic in opened.client.topic_names():
+        if topic.startswith(name):
+            opened.client.delete_topic(topic)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from tests.bench.kafka.session import Session
 from tests.bench.kafka.wires import produce_answer_size, produce_frame
 from tests.bench.load import connect
 
+BROKER_WARM_UP_S = 4.0
 WARM_UP_S = 0.7
 MEASURE_S = 2.5
 RATE_PER_S = 5_000
@@ -22,6 +23,21 @@ RATE_S = 6.0
 RATE_WARM_UP_S = 1.0
 IN_FLIGHT = {"one-in-flight-1": 1, "one-in-flight-64": 64}
 _ANSWER_BYTES = 4096
+
+
+def warm_up(session: Session) -> None:
+    """Have a JVM compile the way of a small request, which takes it some ten thousand of them."""
+    topic = "warm-up-small"
+    session.client.create_topic(topic)
+    request = produce_frame(topic)
+    answer_size = produce_answer_size(session.client, request)
+    connections = [connect(session.address) for _ in range(max(IN_FLIGHT.values()))]
+    try:
+        take_turns(connections, request, answer_size, BROKER_WARM_UP_S * session.scale)
+    finally:
+        for connection in connections:
+            connection.close()
+    session.client.delete_topic(topic)
 
 
 def one_in_flight(session: Session, name: str) -> None:

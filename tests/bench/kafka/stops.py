@@ -14,6 +14,7 @@ def recovery(session: Session, name: str) -> None:
     session.broker.kill()
     session.note(name, start(session.broker, TOPIC))
     reconnect(session)
+    session.client.wait_for_topic(TOPIC, produce.SHAPES[TOPIC].partitions)
     session.check_held(TOPIC, produce.SHAPES[TOPIC].partitions, held + 1)
     session.filled[TOPIC] += 1
 

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from tests.bench.kafka import (
+    bare,
     compaction,
     consume,
     idle,
@@ -64,13 +65,14 @@ KINDS = {
 
 def names() -> list[str]:
     """Name all workloads, as they are chosen and shown."""
-    return [kind.prefix + name for kind in KINDS.values() for name in kind.workloads]
+    return [*(kind.prefix + name for kind in KINDS.values() for name in kind.workloads), bare.NAME]
 
 
 def chosen(kind: Kind, only: list[str]) -> dict[str, Workload]:
-    """Give the workloads of a kind that were asked for: by name, or by the beginning of several names."""
-    return {
-        name: workload
-        for name, workload in kind.workloads.items()
-        if not only or any((kind.prefix + name).startswith(one) for one in only)
-    }
+    """Give the workloads of a kind that were asked for."""
+    return {name: workload for name, workload in kind.workloads.items() if wanted(kind.prefix + name, only)}
+
+
+def wanted(name: str, only: list[str]) -> bool:
+    """Tell whether a workload was asked for: by name, by the beginning of several names, or as one of all."""
+    return not only or any(name.startswith(one) for one in only)
