@@ -1,4 +1,4 @@
-"""The two goals against bare loops: the parts of ``make bench`` that have them, run in a process that keeps to its core.
+"""The two goals against bare loops: the parts of ``make bench`` that have them, in a process that keeps to its core.
 
 ``python -m tests.bench.kafka.bare DIRECTORY ROUNDS`` prints the samples as JSON.
 """
