@@ -22,15 +22,15 @@ class Shape:
 SHAPES = {
     "produce-1k": Shape(1024, 600_000, LARGE_BATCHES),
     "produce-100b": Shape(100, 2_500_000, LARGE_BATCHES),
-    "produce-1k-1-partition": Shape(1024, 400_000, LARGE_BATCHES, partitions=1),
-    "produce-1k-acks-1": Shape(1024, 600_000, {**LARGE_BATCHES, "acks": "1", "enable.idempotence": "false"}),
-    "produce-1k-not-idempotent": Shape(1024, 600_000, {**LARGE_BATCHES, "enable.idempotence": "false"}),
-    "produce-1k-16k-batches": Shape(1024, 500_000, {"acks": "all"}),
-    "produce-1k-lz4": Shape(1024, 400_000, {**LARGE_BATCHES, "compression.type": "lz4"}),
-    "produce-100b-lz4": Shape(100, 2_500_000, {**LARGE_BATCHES, "compression.type": "lz4"}),
-    "produce-100b-lz4-16k-batches": Shape(100, 1_500_000, {"acks": "all", "compression.type": "lz4"}),
-    "produce-10k": Shape(10_240, 60_000, LARGE_BATCHES),
-    "produce-100k": Shape(102_400, 7_000, LARGE_BATCHES),
+    "produce-1k-1-partition": Shape(1024, 250_000, LARGE_BATCHES, partitions=1),
+    "produce-1k-acks-1": Shape(1024, 350_000, {**LARGE_BATCHES, "acks": "1", "enable.idempotence": "false"}),
+    "produce-1k-not-idempotent": Shape(1024, 350_000, {**LARGE_BATCHES, "enable.idempotence": "false"}),
+    "produce-1k-16k-batches": Shape(1024, 280_000, {"acks": "all"}),
+    "produce-1k-lz4": Shape(1024, 300_000, {**LARGE_BATCHES, "compression.type": "lz4"}),
+    "produce-100b-lz4": Shape(100, 1_800_000, {**LARGE_BATCHES, "compression.type": "lz4"}),
+    "produce-100b-lz4-16k-batches": Shape(100, 900_000, {"acks": "all", "compression.type": "lz4"}),
+    "produce-10k": Shape(10_240, 35_000, LARGE_BATCHES),
+    "produce-100k": Shape(102_400, 4_000, LARGE_BATCHES),
 }
 
 KEPT = ("produce-1k", "produce-100b", "produce-100b-lz4")

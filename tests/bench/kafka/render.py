@@ -1,5 +1,6 @@
 """From results to text: tables of medians, spreads, ratios and verdicts, and the document around them."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def number(value: float | None) -> str:
 
 def ratio_text(value: float | None) -> str:
     """Show a ratio."""
-    return "-" if value is None else f"{value:.2f}" if value >= 0.2 else f"1/{1 / value:.1f}" if value > 0 else "0"
+    if value is None or value == math.inf:
+        return "-"
+    return f"{value:.2f}" if value >= 0.2 else f"1/{1 / value:.1f}" if value > 0 else "0"
 
 
 def verdict(row: Row, ratio: float | None, failures: Iterable[str] = ()) -> str:
@@ -134,18 +137,19 @@ def document(results: Results) -> str:
 
 
 def _origins(results: Results) -> list[str]:
-    """Say at which commits and when the rows were measured: most in one line, the others by name."""
-    by_origin: dict[tuple[str, str], list[str]] = {}
+    """Say how the rows were measured: most in one line, the others by name."""
+    by_origin: dict[str, list[str]] = {}
     for section in SECTIONS:
         for row in section.rows:
-            measured = results.keys.get(row.key)
-            if measured is not None:
-                by_origin.setdefault((measured.date, measured.commit), []).append(row.key)
+            one = results.keys.get(row.key)
+            if one is not None:
+                how = f"measured {one.date} at commit {one.commit} by `{one.command}`, {one.rounds} rounds"
+                by_origin.setdefault(how, []).append(row.key)
     ordered = sorted(by_origin.items(), key=lambda item: -len(item[1]))
     lines = []
-    for index, ((date, commit), keys) in enumerate(ordered):
+    for index, (how, keys) in enumerate(ordered):
         what = "all rows" if len(ordered) == 1 else "all other rows" if index == 0 else ", ".join(keys)
-        lines.append(f"- measured {date} at commit {commit}: {what}")
+        lines.append(f"- {how}: {what}")
     return lines
 
 

@@ -6,6 +6,7 @@ Each key says of itself when it was measured, at which commit, and what failed.
 
 import dataclasses
 import json
+import math
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ class Measured:
     failures: list[str] = dataclasses.field(default_factory=list)
     commit: str = ""
     date: str = ""
+    command: str = ""
 
     def median(self, side: str) -> float | None:
         """Give the median of a broker's samples, if there are any."""
@@ -33,10 +35,17 @@ class Measured:
         found = self.samples.get(side)
         return (min(found), max(found)) if found else None
 
+    @property
+    def rounds(self) -> int:
+        """Count the samples that each side has at least."""
+        return min((len(samples) for samples in self.samples.values()), default=0)
+
     def ratio(self, ours: str, theirs: str) -> float | None:
-        """Give the ratio of the medians, if both are there and the second is not nothing."""
+        """Give the ratio of the medians, if both are there; that of nothing to nothing is 1."""
         mine, other = self.median(ours), self.median(theirs)
-        return mine / other if mine is not None and other else None
+        if mine is None or other is None:
+            return None
+        return mine / other if other else 1.0 if mine == other else math.inf
 
 
 class Results:
@@ -63,10 +72,10 @@ class Results:
             for text in measured.failures:
                 self.fail(key, text)
 
-    def stamp(self, *, commit: str, date: str) -> None:
+    def stamp(self, *, commit: str, date: str, command: str) -> None:
         """Say of all keys where they come from."""
         for measured in self.keys.values():
-            measured.commit, measured.date = commit, date
+            measured.commit, measured.date, measured.command = commit, date, command
 
     def merge(self, later: "Results") -> None:
         """Take over each key of a later run as a whole: samples of two runs are never mixed."""

@@ -32,13 +32,14 @@ from tests.harness.broker import ROOT
 
 RESULTS = ROOT / "build" / "bench-kafka.json"
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
+ROUNDS = 5
 ATTEMPTS = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the arguments, run, store, render; 1 if something could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
     parser.add_argument("--scale", type=float, default=1.0, help="of all amounts; less than 1 only shows that it works")
     parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
@@ -58,13 +59,22 @@ def main(arguments: list[str] | None = None) -> int:
     _prepare_process()
     with tempfile.TemporaryDirectory(prefix="odradek-bench-kafka-", dir=options.directory) as name:
         found = _measure(options, Path(name))
-    found.stamp(commit=machine.commit(), date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
+    date = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    found.stamp(commit=machine.commit(), date=date, command=_command(options))
     everything = stored.load(options.results)
     everything.merge(found)
     stored.save(options.results, everything)
     print(render.table(found))
     _write_document(everything, options.document)
     return int(any(measured.failures for measured in found.keys.values()))
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Give the command that measures the same rows again."""
+    words = ["--rounds", str(options.rounds)] if options.rounds != ROUNDS else []
+    words += ["--scale", str(options.scale)] if options.scale != 1.0 else []
+    words += ["--only", *options.only] if options.only else []
+    return f'make bench-kafka ARGS="{" ".join(words)}"' if words else "make bench-kafka"
 
 
 def _prepare_process() -> None:

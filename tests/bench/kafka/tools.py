@@ -15,7 +15,7 @@ JVM_OPTIONS = ("-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "
 TIMEOUT_S = 180.0
 
 _PRODUCED = re.compile(
-    r"^(?P<count>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec .*, "
+    r"^(?P<count>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec .*, (?P<mean>[\d.]+) ms avg latency, .*, "
     r"(?P<p50>\d+) ms 50th, \d+ ms 95th, (?P<p99>\d+) ms 99th, \d+ ms 99\.9th\.$",
     re.MULTILINE,
 )
@@ -33,6 +33,7 @@ class Produced(NamedTuple):
 
     count: int
     rate: float
+    mean_ms: float
     p50_ms: float
     p99_ms: float
 
@@ -52,7 +53,7 @@ def parse_produced(text: str, *, count: int, warm_up: int) -> Produced:
     if int(lines[False]["count"]) != count:
         raise ToolFailed(f"{lines[False]['count']} of {count} records were acknowledged:\n{text[-2000:]}")
     found = lines[bool(warm_up)]
-    return Produced(int(found["count"]), float(found["rate"]), float(found["p50"]), float(found["p99"]))
+    return Produced(int(found["count"]), *(float(found[name]) for name in ("rate", "mean", "p50", "p99")))
 
 
 def parse_consumed(text: str, *, count: int) -> list[Consumed]:

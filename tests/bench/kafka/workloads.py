@@ -57,7 +57,7 @@ _TUNED = ("produce-1k", "produce-100b", "consume-1k", "rate-raw", "one-in-flight
 
 KINDS = {
     "main": Kind(_main(), warms_up=True),
-    "compaction": Kind({"compaction": compaction.run}, properties=compaction.PROPERTIES),
+    "compaction": Kind({"compaction": compaction.run}, properties=compaction.PROPERTIES, most_rounds=3),
     "partitions": Kind({"partitions": partitions.run}, most_rounds=3),
     "tuned": Kind({name: _main()[name] for name in _TUNED}, prefix="tuned-", tuned=True, warms_up=True, most_rounds=3),
 }

@@ -17,7 +17,7 @@ def _complete(commit: str = "abc") -> Results:
         for row in section.rows:
             for side in (OURS, row.beside):
                 results.note(row.key, side, 1.0)
-    results.stamp(commit=commit, date="2026-01-01")
+    results.stamp(commit=commit, date="2026-01-01", command="make bench-kafka")
     return results
 
 
@@ -71,11 +71,11 @@ def test_rows_of_another_commit_are_named() -> None:
     later = Results()
     for side in (OURS, KAFKA):
         later.note("compaction", side, 2.0)
-    later.stamp(commit="def", date="2026-02-02")
+    later.stamp(commit="def", date="2026-02-02", command="make bench-kafka ARGS=x")
     results.merge(later)
     text = render.document(results)
-    assert "- measured 2026-01-01 at commit abc: all other rows" in text
-    assert "- measured 2026-02-02 at commit def: compaction" in text
+    assert "- measured 2026-01-01 at commit abc by `make bench-kafka`, 1 rounds: all other rows" in text
+    assert "- measured 2026-02-02 at commit def by `make bench-kafka ARGS=x`, 1 rounds: compaction" in text
 
 
 def test_every_row_is_in_the_document_with_both_hand_written_parts() -> None:

@@ -1,5 +1,6 @@
 """Samples of both brokers: medians, ratios, and what a later run replaces."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def _run(commit: str, **samples: tuple[list[float], list[float]]) -> Results:
             run.note(key, OURS, value)
         for value in theirs:
             run.note(key, KAFKA, value)
-    run.stamp(commit=commit, date="2026-01-01")
+    run.stamp(commit=commit, date="2026-01-01", command="make bench-kafka")
     return run
 
 
@@ -26,9 +27,11 @@ def test_the_ratio_is_that_of_the_medians() -> None:
     assert measured.spread(OURS) == (1.0, 30.0)
 
 
-@pytest.mark.parametrize("theirs", [[], [0.0]], ids=["no samples", "nothing"])
-def test_there_is_no_ratio_to_nothing(theirs: list[float]) -> None:
-    assert Measured({OURS: [1.0], KAFKA: theirs}).ratio(OURS, KAFKA) is None
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ratio"), [([1.0], [], None), ([0.0], [0.0], 1.0), ([1.0], [0.0], math.inf), ([0.0], [1.0], 0.0)]
+)
+def test_a_ratio_to_nothing_is_no_accident(ours: list[float], theirs: list[float], ratio: float | None) -> None:
+    assert Measured({OURS: ours, KAFKA: theirs}).ratio(OURS, KAFKA) == ratio
 
 
 def test_a_later_run_replaces_whole_rows_and_leaves_the_others() -> None:

@@ -20,11 +20,11 @@ CONSUMED = (
 
 def test_the_steady_state_counts_where_there_was_a_warm_up() -> None:
     produced = parse_produced(WINDOW + STEADY + TOTAL, count=1000, warm_up=150)
-    assert produced == (850, 42500.0, 3.0, 7.0)
+    assert produced == (850, 42500.0, 3.1, 3.0, 7.0)
 
 
 def test_all_records_count_where_there_was_none() -> None:
-    assert parse_produced(WINDOW + TOTAL, count=1000, warm_up=0) == (1000, 10000.5, 4.0, 100.0)
+    assert parse_produced(WINDOW + TOTAL, count=1000, warm_up=0) == (1000, 10000.5, 12.0, 4.0, 100.0)
 
 
 def test_a_record_that_was_not_acknowledged_is_a_failure() -> None:
