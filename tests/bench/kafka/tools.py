@@ -15,7 +15,8 @@ JVM_OPTIONS = ("-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "
 TIMEOUT_S = 180.0
 
 _PRODUCED = re.compile(
-    r"^(?P<count>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec .*, (?P<mean>[\d.]+) ms avg latency, .*, "
+    r"^(?P<count>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec .*, "
+    r"(?P<mean>[\d.]+) ms avg latency, .*, "
     r"(?P<p50>\d+) ms 50th, \d+ ms 95th, (?P<p99>\d+) ms 99th, \d+ ms 99\.9th\.$",
     re.MULTILINE,
 )
