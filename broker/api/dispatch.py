@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from broker.api.route import EncodedResponse, Repeat, RequestContext, Route
+from broker.api.route import LONG_WAY, EncodedResponse, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
 from broker.net.connection import CloseConnection, Connection
 from broker.quota.clients import ClientQuotas, RequestMeter
@@ -58,6 +58,10 @@ class Dispatcher:
         versions = routes[ApiKey.API_VERSIONS]
         self._own_versions = versions.min_version, versions.max_version
         self._served = {int(key): _Served(route, stats.of(key.name.lower())) for key, route in routes.items()}
+        self._plain = {
+            int(key): (route.plain, self._served[key]) for key, route in routes.items() if route.plain is not None
+        }
+        """By the low byte of the API key, which is looked at before anything is decoded."""
 
     def execute(
         self, frame: memoryview, connection: Connection
@@ -67,15 +71,10 @@ class Dispatcher:
         Raises: ProtocolError, CloseConnection.
         """
         started_ns = self.monotonic_ns()
-        repeat = connection.context.repeat
-        if repeat is not None:
-            pieces = repeat.answer(frame)
+        plain = self._plain.get(frame[1]) if len(frame) > 1 else None
+        if plain is not None:
+            pieces = self._run_plain(plain, frame, connection, started_ns)
             if pieces is not None:
-                stats = self._served[repeat.api_key].stats
-                stats.received_bytes += len(frame)
-                stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
-                if self._quotas.is_active and self._quotas.holds(connection.context.principal, repeat.client_id):
-                    pieces = self._meter_repeat(repeat, pieces, len(frame), connection, started_ns)
                 return True, pieces
         try:
             api_key, version, correlation_id, client_id, body_position = decode_request_header(frame)
@@ -89,6 +88,8 @@ class Dispatcher:
             return True, self._unsupported(UnsupportedVersion(api_key, version, correlation_id))
         stats = served.stats
         stats.received_bytes += len(frame)
+        context = connection.context
+        context.begin(served.api_key, version, correlation_id, client_id or "")
         request_type = served.request_type
         if request_type is None:
             request_type = served.request_type = REQUESTS[served.api_key]
@@ -97,11 +98,11 @@ class Dispatcher:
         except ProtocolError:
             stats.malformed += 1
             raise
-        context = connection.context
-        context.begin(served.api_key, version, correlation_id, client_id or "")
         work = served.handler(request, context)
         if self._quotas.is_active and self._quotas.holds(context.principal, context.client_id):
-            work = self._metered(work, served, context, len(frame), started_ns)
+            meter = self._meter(served, context, len(frame), started_ns)
+            if self._quotas.measures_time:
+                work = meter.timed(work)
         try:
             done, outcome = start_inline(work)
             if done:
@@ -111,6 +112,31 @@ class Dispatcher:
         except Exception as failure:
             raise self._failed(served, context, failure) from failure
         return False, self._finish(served, connection, outcome, started_ns)
+
+    def _run_plain(
+        self, plain: tuple[Plain, _Served], frame: memoryview, connection: Connection, started_ns: int
+    ) -> list[Any] | None:
+        """Have a request served from its frame; None when it has to take the long way."""
+        way, served = plain
+        request = way.read(frame)
+        if request is None:
+            return None
+        context = connection.context
+        context.begin(served.api_key, request[0], request[1], request[2])
+        if self._quotas.is_active and self._quotas.holds(context.principal, context.client_id):
+            self._meter(served, context, len(frame), started_ns)
+        try:
+            response = way.serve(request, context)
+            if response is LONG_WAY:
+                context.meter = None
+                return None
+            pieces = [response] if type(response) is bytes else self._answer(served, connection, response)
+        except Exception as failure:
+            raise self._failed(served, context, failure) from failure
+        stats = served.stats
+        stats.received_bytes += len(frame)
+        stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
+        return pieces
 
     async def _finish(
         self, served: _Served, connection: Connection, work: Coroutine[Any, Any, Any], started_ns: int
@@ -149,31 +175,12 @@ class Dispatcher:
         meter.finish()
         return pieces
 
-    def _metered(
-        self,
-        work: Coroutine[Any, Any, Any],
-        served: _Served,
-        context: RequestContext,
-        request_bytes: int,
-        started_ns: int,
-    ) -> Coroutine[Any, Any, Any]:
-        """Have a request counted by the quotas of its client; return what is to be run instead of its handler."""
-        quotas = self._quotas
-        meter = context.meter = quotas.meter(context.principal, context.client_id, request_bytes, started_ns)
+    def _meter(self, served: _Served, context: RequestContext, request_bytes: int, started_ns: int) -> RequestMeter:
+        """Have a request counted by the quotas of its client."""
+        meter = context.meter = self._quotas.meter(context.principal, context.client_id, request_bytes, started_ns)
         if served.is_exempt:
             meter.exempt()
-        return meter.timed(work) if quotas.measures_time else work
-
-    def _meter_repeat(
-        self, repeat: Repeat, pieces: list[Any], request_bytes: int, connection: Connection, started_ns: int
-    ) -> list[Any]:
-        meter = self._quotas.meter(connection.context.principal, repeat.client_id, request_bytes, started_ns)
-        meter.produced(is_answered=True)
-        throttle_ms = meter.settle()
-        if not throttle_ms:
-            return pieces
-        connection.mute(throttle_ms)
-        return repeat.throttled(pieces, throttle_ms)
+        return meter
 
     def _failed(self, served: _Served, context: RequestContext, failure: Exception) -> CloseConnection:
         """Count a request that gets no answer, and report it unless hanging up is what the protocol asks for."""

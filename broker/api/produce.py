@@ -24,7 +24,7 @@ from broker.api.produce_transactions import (
     refusal_of,
     transaction_of,
 )
-from broker.api.route import RequestContext, Route
+from broker.api.route import LONG_WAY, Plain, RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import UnknownTopicId
 from broker.partition.manager import PartitionManager
@@ -33,7 +33,7 @@ from broker.partition.verification import TransactionVerifier, Verified
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.fast.produce import RepeatedProduce
+from protocol.fast.produce import PlainRequest, PlainTopic, read_plain, write_answer
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -45,8 +45,9 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
 from storage.errors import InvalidRecord, RecordsRefused
+from storage.log.append import AppendResult
 from storage.log.validator import ValidatedBatch, needs_decompression
 from storage.types import TopicPartition
 
@@ -60,12 +61,11 @@ INLINE_COMPRESSED_BYTES = 1024
 """Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
 
 
-Find = Callable[[tuple[str, int]], Partition | None]
-
 Validated = ValidatedBatch | Exception
 """What the check beside the loop gave: a batch to store, or the reason why not."""
 
 
+_NOT_APPENDED = AppendResult(-1, -1, -1, -1, is_duplicate=False)
 _NOTHING_TO_VERIFY: Mapping[TopicPartition, Verified] = {}
 
 
@@ -94,58 +94,6 @@ class _Held(NamedTuple):
     end_offset: int
 
 
-class _Repeat:
-    """The way of a request that comes again with other records (see protocol.fast.produce).
-
-    Whatever else decides about a produce request and may change meanwhile is looked at again here.
-    """
-
-    __slots__ = ("_acks", "_find", "_known", "_topic", "_topic_id", "_version", "api_key", "client_id")
-
-    def __init__(
-        self, known: RepeatedProduce, find: Find, partition: Partition, request: ProduceRequest, context: RequestContext
-    ) -> None:
-        version = context.api_version
-        self.api_key = ApiKey.PRODUCE
-        self.client_id = context.client_id
-        self._known = known
-        self._find = find
-        self._topic = partition.tp.topic
-        self._topic_id = partition.topic_id if version >= FIRST_VERSION_WITH_IDS else None
-        self._acks = request.acks
-        self._version = version
-
-    def answer(self, frame: memoryview) -> list[Any] | None:
-        """Append and answer; None for another request, and for one whose refusal the long way has to explain."""
-        matched = self._known.match(frame)
-        if matched is None:
-            return None
-        index, records = matched
-        partition = self._find((self._topic, index))
-        if (
-            partition is None
-            or not partition.is_immediate
-            or _is_special(records)
-            or _is_heavy(records, partition)
-            or (self._topic_id is not None and partition.topic_id != self._topic_id)
-        ):
-            return None
-        # A log that stamps its own time has done so before it may refuse; the long way must find what was sent.
-        sent = bytes(records[:HEADER_SIZE]) if partition.stamps_time else b""
-        try:
-            result = partition.append(records, acks=self._acks, request_version=self._version)
-        except Exception:
-            records[: len(sent)] = sent
-            return None
-        return [
-            self._known.answer(frame, index, result.base_offset, result.log_append_time_ms, result.log_start_offset)
-        ]
-
-    def throttled(self, pieces: list[Any], throttle_ms: int) -> list[Any]:
-        """Return an answer with a throttle time in it."""
-        return [self._known.throttled(answer, throttle_ms) for answer in pieces]
-
-
 class ProduceApi:
     """Appends what producers send."""
 
@@ -167,7 +115,7 @@ class ProduceApi:
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
-        return (Route(ApiKey.PRODUCE, 0, 13, self.produce, served_from=3),)
+        return (Route(ApiKey.PRODUCE, 0, 13, self.produce, Plain(read_plain, self.produce_plain), served_from=3),)
 
     async def produce(self, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
         """Append every batch of the request."""
@@ -216,15 +164,63 @@ class ProduceApi:
             topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
         for one in held if acks else ():
             failed |= not await self._is_durable(one, context)
+        return self._respond(topics, acks, failed, context)
+
+    def produce_plain(self, request: PlainRequest, context: RequestContext) -> Any:
+        """Serve a request of the usual kind at once; of any other nothing is appended, and `produce` gets it."""
+        version, correlation_id, _, acks, topics = request
+        found = self._usual(topics, version)
+        if not found or acks not in LEGAL_ACKS:
+            return LONG_WAY
+        results: list[AppendResult] = []
+        failures: dict[int, Exception] = {}
+        for partition, records in found:
+            try:
+                results.append(partition.append(records, acks=acks, request_version=version))
+            except Exception as failure:
+                failures[len(results)] = failure
+                results.append(_NOT_APPENDED)
+        if failures or context.meter is not None:
+            answers = [
+                self._failure(*partition.tp, failures[at], context)
+                if at in failures
+                else _succeeded(partition.tp.partition, results[at])
+                for at, (partition, _) in enumerate(found)
+            ]
+            return self._respond(_by_topic(topics, answers), acks, bool(failures), context)
+        return write_answer(version, correlation_id, topics, results) if acks else None
+
+    def _usual(self, topics: list[PlainTopic], version: int) -> list[tuple[Partition, memoryview]]:
+        """Find the partitions of a request with their batches; none when one of them needs more than an append."""
+        found: list[tuple[Partition, memoryview]] = []
+        for name, topic_id, _, batches in topics:
+            if version >= FIRST_VERSION_WITH_IDS:
+                topic = self._image().topics_by_id.get(topic_id)
+                if topic is None:
+                    return []
+                name = topic.name
+            if name in self._internal_topics:
+                return []
+            for index, records in batches:
+                partition = self._partitions.find((name, index))
+                attributes = records[LOW_ATTRIBUTES_AT]
+                if partition is None or not partition.is_immediate or attributes & TRANSACTIONAL_BIT:
+                    return []
+                if (attributes & CODEC_MASK or partition.may_compress) and _is_heavy(records, partition):
+                    return []
+                found.append((partition, records))
+        return found
+
+    def _respond(
+        self, topics: list[TopicProduceResponse], acks: int, failed: bool, context: RequestContext
+    ) -> ProduceResponse | None:
         if context.meter is not None:
             context.meter.produced(is_answered=acks != 0)
         if acks == 0:
             context.close_after = failed
             return None
         response = ProduceResponse(responses=topics)
-        if not failed and len(topics) == 1 and len(answers) == 1 and not owns_records:
-            self._remember(request, response, partition, context)
-        if failed and version >= FIRST_VERSION_WITH_LEADERS:
+        if failed and context.api_version >= FIRST_VERSION_WITH_LEADERS:
             leaders = {
                 answer.current_leader.leader_id
                 for topic_answer in topics
@@ -233,18 +229,6 @@ class ProduceApi:
             }
             response.node_endpoints = self._leaders.fill(leaders, NodeEndpoint, context)
         return response
-
-    def _remember(
-        self, request: ProduceRequest, response: ProduceResponse, partition: Partition | None, context: RequestContext
-    ) -> None:
-        """Be prepared for the same request once more: the second one in a row to a topic shows that it will come."""
-        if partition is None or not partition.is_immediate or partition.tp.topic in self._internal_topics:
-            return
-        if context.last_produced_topic != partition.tp.topic:
-            context.last_produced_topic = partition.tp.topic
-            return
-        known = RepeatedProduce(context.api_version, context.client_id, request, response)
-        context.repeat = _Repeat(known, self._partitions.find, partition, request, context)
 
     def _refuse(self, request: ProduceRequest) -> _Refusal | None:
         """Give the error that holds for every partition of the request, if there is one."""
@@ -309,12 +293,7 @@ class ProduceApi:
                     result = partition.append(records, acks=acks, request_version=version, validated=validated)
         except Exception as failure:
             return self._failure(topic, index, failure, context)
-        return PartitionProduceResponse(
-            index=index,
-            base_offset=result.base_offset,
-            log_append_time_ms=result.log_append_time_ms,
-            log_start_offset=result.log_start_offset,
-        )
+        return _succeeded(index, result)
 
     def _look(self, topic: TopicProduceData, index: int, version: int) -> Partition | None:
         named = self._image().topics_by_id.get(topic.topic_id) if version >= FIRST_VERSION_WITH_IDS else topic
@@ -363,9 +342,22 @@ def _own_records(request: ProduceRequest) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def _is_special(records: memoryview) -> bool:
-    """Tell of what no producer sends in the normal course: a transaction, or a time that a log has to take back."""
-    return len(records) >= HEADER_SIZE and bool(records[LOW_ATTRIBUTES_AT] & (TRANSACTIONAL_BIT | LOG_APPEND_TIME_BIT))
+def _by_topic(topics: list[PlainTopic], answers: list[PartitionProduceResponse]) -> list[TopicProduceResponse]:
+    """Part the answers to a plain request by its topics."""
+    following = iter(answers)
+    return [
+        TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[next(following) for _ in batches])
+        for name, topic_id, _, batches in topics
+    ]
+
+
+def _succeeded(index: int, result: AppendResult) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
 
 
 def _failed(index: int, code: ErrorCode, message: str) -> PartitionProduceResponse:

@@ -10,26 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from broker.quota.clients import RequestMeter
 from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
 
 _THROTTLE_TIME = Struct(">i")
-
-
-class Repeat(Protocol):
-    """Answers repetitions of an earlier request of the connection."""
-
-    api_key: ApiKey
-    client_id: str
-
-    def answer(self, frame: memoryview) -> list[Any] | None:
-        """Execute a frame that repeats the request and give the response pieces; None: take the long way."""
-
-    def throttled(self, pieces: list[Any], throttle_ms: int) -> list[Any]:
-        """Return the response pieces with a throttle time in them."""
 
 
 @dataclass(slots=True)
@@ -55,10 +42,6 @@ class RequestContext:
     """Set by a handler that must end the connection instead of answering (a failed acks=0 produce)."""
     outlives_peer: bool = False
     """Set by a handler before it waits in the middle of a change: it is carried through though the peer has gone."""
-    repeat: Repeat | None = None
-    """Set by a handler that can answer the same request, should it come again, without having it decoded."""
-    last_produced_topic: str | None = None
-    """The one topic of the last produce request that could come again."""
     meter: RequestMeter | None = None
     """What the request is counted by, while some client has a quota; gone with its answer."""
 
@@ -89,6 +72,18 @@ class EncodedResponse(NamedTuple):
 
 Handler = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]
 
+LONG_WAY = object()
+"""What `Plain.serve` returns where it leaves a request, untouched, to the handler."""
+
+
+class Plain(NamedTuple):
+    """The way of the most usual requests of an API, which costs neither objects nor a coroutine."""
+
+    read: Callable[[memoryview], tuple[Any, ...] | None]
+    """Read a frame: version, correlation id and client id, then what `serve` needs; None for other requests."""
+    serve: Callable[[Any, RequestContext], Any]
+    """Serve it without waiting: gives the answer's bytes, or what a handler may return, or LONG_WAY."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -104,6 +99,7 @@ class Route:
     min_version: int
     max_version: int
     handler: Handler
+    plain: Plain | None = None
     served_from: int = -1
     is_exempt: bool = False
 

@@ -32,7 +32,7 @@ from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
 from storage.log.partition_log import PartitionLog
-from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, validate
+from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, may_compress, validate
 from storage.types import AppendOrigin, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "log",
-        "stamps_time",
+        "may_compress",
         "tp",
         "waiters",
     )
@@ -125,7 +125,7 @@ class Partition:
         self._is_alone = False  # we lead and nobody else is in sync: the high watermark is the log end
         self.is_deleted = False
         self.is_immediate = True  # an append need wait neither before nor after
-        self.stamps_time = False  # an append writes the time into the batch, also where it is refused then
+        self.may_compress = False  # an append may have to compress what comes otherwise
         self._follows_end = False  # alone, and no setting asks for flushes: an append has nothing else to do
         self._due_flush: HeldRecords | None = None  # since the first flush that an append made due
         self._planned_offset = 0  # below it all is durable, or will be when the flush that runs has ended
@@ -203,7 +203,7 @@ class Partition:
         is_written_later = config.preallocate or self.log.direct_writes.has_unwritten
         is_free = not is_flushed_by_count and not is_holding and not is_written_later
         self.is_immediate = is_free and self._backlog is None
-        self.stamps_time = config.is_log_append_time
+        self.may_compress = may_compress(config)
         self._follows_end = is_free and self._is_alone and config.flush_ms == LONG_MAX
 
     def ensure_leader(self, current_leader_epoch: int = -1) -> None:

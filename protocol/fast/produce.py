@@ -1,141 +1,214 @@
-"""A Produce request that comes again: only correlation id, partition and records differ from one before.
+"""The Produce requests that producers send all day, and their answers, without an object for every struct.
 
-Producers send request after request to one topic, so nearly all bytes of a frame are known beforehand. Comparing them
-costs a fraction of decoding them and of building the objects that go with it. Nothing is guessed: what precedes the
-records must equal, byte for byte, what the codec writes for the earlier request, what follows must too, and the length
-between must be the only one that fits. A frame that is written in another legal way is just not recognised.
+Reading gives the topics with views of the records. Anything out of the ordinary (a transactional id, tags, nulls, long
+names, what is no batch, malformed bytes) is none of this module's business: it gives None, and the codec decides. The
+answers are those of success only; the parts of a request that come again in its answer are taken as they are.
 
-The layout is not repeated here: both ends of request and response are cut out of what the codec encodes.
+The layouts stand here a second time, for speed; properties hold them equal to what the codec makes of the declared
+messages (tests/property/test_plain_produce.py).
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
+from collections.abc import Sequence
 from struct import Struct
+from struct import error as StructError
 
-from protocol.api_keys import ApiKey
-from protocol.codec import encode_bytes
-from protocol.headers import request_header, response_prefix
 from protocol.messages.produce import ProduceRequest, ProduceResponse
+from protocol.primitives import MAX_ARRAY_LENGTH
+from protocol.records.batch import HEADER_SIZE
 
-_CORRELATION_ID_AT = 4
-_AFTER_CORRELATION_ID = 8
-_EMPTY_RECORDS_AND_TAGS = 4
-"""In every version four bytes end a request with empty records: an int32 length, or a length byte and three tags."""
-_TAGS = bytes(3)
+FIRST_VERSION = ProduceRequest.MIN_VERSION
+LAST_VERSION = ProduceRequest.MAX_VERSION
+FLEXIBLE_SINCE = ProduceRequest.FLEXIBLE_SINCE
+assert ProduceResponse.FLEXIBLE_SINCE == FLEXIBLE_SINCE, "an answer repeats bytes of its request"
+IDS_SINCE = 13
+_LOG_START_SINCE = 5
+_RECORD_ERRORS_SINCE = 8
 
-_SIZE = Struct(">i")
-_INDEX = Struct(">i")
-_RESULT = Struct(">ihqqq")
-_RESULT_BEFORE_LOG_START = Struct(">ihqq")
-_FIRST_VERSION_WITH_LOG_START = 5
-_PLACEHOLDERS = (0x01020304, 0x0506, 0x0708090A0B0C0D0E, 0x1112131415161718, 0x2122232425262728)
-"""Index, error code, base offset, append time, log start offset: next to each other in every version."""
+_ID_SIZE = 16
+_NO_ID = bytes(_ID_SIZE)
+_LONG = 0x80
+"""A length byte from here on is the first of several."""
+_LOW = 0x7F
+_NULL = -1
+
+_HEADER = Struct(">iih")
+"""API key and version, correlation id, length of the client id."""
+_COMPACT_START = Struct(">hhiB")
+"""No tags of the header and no transactional id; acks, timeout, one more than the number of topics."""
+_COMPACT_PARTITION = Struct(">BiBBBB")
+"""What ends before it, index, and the four bytes that the length of the records is among."""
+_ENDS = Struct(">HB")
+"""No tags of the last partition and of its topic; none of the request, or what follows."""
+_START = Struct(">hhii")
+"""The same in older versions."""
+_NAME_SIZE = Struct(">h")
+_COUNT = Struct(">i")
+_PARTITION = Struct(">ii")
+
+_SIZE_BYTES = 4
+_COMPACT_ANSWER_START = Struct(">iiBB")
+_COMPACT_ANSWER_SIZE = _COMPACT_ANSWER_START.size - _SIZE_BYTES
+_ANSWER_START = Struct(">iii")
+_RESULT_SINCE_9 = Struct(">ihqqqB2x")
+"""Index, error code, base offset, append time, log start offset; no record errors, no message, no tags."""
+_RESULT_SINCE_5 = Struct(">ihqqq")
+_RESULT_SINCE_3 = Struct(">ihqq")
+_NO_RECORD_ERRORS = Struct(">ih").pack(0, _NULL)
+_NO_TAGS = bytes(1)
+_NOT_THROTTLED = bytes(4)
+_COMPACT_END = _NOT_THROTTLED + _NO_TAGS
 
 
-class RepeatedProduce:
-    """Recognises repetitions of a single-partition request, and answers them."""
+Batches = list[tuple[int, memoryview]]
+"""Partitions and their records, which are views of the frame."""
 
-    __slots__ = (
-        "_answer_end",
-        "_answer_size",
-        "_answer_start",
-        "_has_log_start",
-        "_is_flexible",
-        "_prefix",
-        "_prefix_size",
-        "_start",
-    )
+PlainTopic = tuple[str, bytes, bytes, Batches]
+"""Name or id, whichever the version has; everything before the first partition, as bytes; and the batches. A plain
+tuple, since naming its fields would cost as much as reading them."""
 
-    def __init__(self, version: int, client_id: str, request: ProduceRequest, response: ProduceResponse) -> None:
-        """Learn from a request with one partition and its answer, which must be a success."""
-        (topic,) = request.topic_data
-        (data,) = topic.partition_data
-        empty = replace(request, topic_data=[replace(topic, partition_data=[replace(data, records=b"")])])
-        self._is_flexible = version >= ProduceRequest.FLEXIBLE_SINCE
-        header = request_header(ApiKey.PRODUCE, version, 0, client_id)
-        whole = header + encode_bytes(empty, version)[: -_EMPTY_RECORDS_AND_TAGS - _INDEX.size]
-        self._start = whole[:_CORRELATION_ID_AT]
-        self._prefix = whole[_AFTER_CORRELATION_ID:]
-        self._prefix_size = len(whole)
-        self._learn_answer(version, response)
+Result = tuple[int, int, int, int, bool]
+"""Of an append: base offset, last offset, log append time, log start offset, whether it was a duplicate."""
 
-    def _learn_answer(self, version: int, response: ProduceResponse) -> None:
-        (topic,) = response.responses
-        (data,) = topic.partition_responses
-        index, error_code, base_offset, append_time, log_start = _PLACEHOLDERS
-        data = replace(
-            data,
-            index=index,
-            error_code=error_code,
-            base_offset=base_offset,
-            log_append_time_ms=append_time,
-            log_start_offset=log_start,
-        )
-        encoded = encode_bytes(replace(response, responses=[replace(topic, partition_responses=[data])]), version)
-        self._has_log_start = version >= _FIRST_VERSION_WITH_LOG_START
-        if self._has_log_start:
-            result = _RESULT.pack(*_PLACEHOLDERS)
-        else:
-            result = _RESULT_BEFORE_LOG_START.pack(*_PLACEHOLDERS[:-1])
-        prefix = response_prefix(ApiKey.PRODUCE, version, 0)
-        before, self._answer_end = encoded.split(result)
-        self._answer_start = prefix[_SIZE.size :] + before
-        self._answer_size = _SIZE.pack(len(prefix) + len(encoded))
+PlainRequest = tuple[int, int, str, int, list[PlainTopic]]
+"""Version, correlation id, client id, acks, and the topics."""
 
-    def match(self, frame: memoryview) -> tuple[int, memoryview] | None:
-        """Give partition and records of a frame that repeats the request, None for any other frame."""
-        position = self._prefix_size
-        end = len(frame)
-        known = bytes(frame[: position + _INDEX.size + 3])
-        if (
-            known[_AFTER_CORRELATION_ID:position] != self._prefix
-            or known[:_CORRELATION_ID_AT] != self._start
-            or end < position + _INDEX.size
-        ):
+
+def read_plain(frame: memoryview) -> PlainRequest | None:
+    """Read a produce request from its header on; None for one that the codec has to look at."""
+    try:
+        version, correlation_id, size = _HEADER.unpack_from(frame)  # the API key, 0, counts as the version's high half
+        if not FIRST_VERSION <= version <= LAST_VERSION:
             return None
-        index: int = _INDEX.unpack_from(known, position)[0]
-        position += _INDEX.size
-        if not self._is_flexible:
-            position += _SIZE.size
-            if end < position or _SIZE.unpack_from(frame, position - _SIZE.size)[0] != end - position:
-                return None
-            return index, frame[position:]
-        end -= len(_TAGS)
-        length = _length_of(end - position)
-        size = len(length)
-        if not size or known[position : position + size] != length or frame[end:] != _TAGS:
-            return None
-        return index, frame[position + size : end]
-
-    def answer(
-        self, frame: memoryview, index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
-    ) -> bytes:
-        """Give the whole response, its size included, to a frame that was recognised and appended."""
-        if self._has_log_start:
-            result = _RESULT.pack(index, 0, base_offset, log_append_time_ms, log_start_offset)
+        position = _HEADER.size + size if size > 0 else _HEADER.size
+        client_id = str(frame[_HEADER.size : position], "utf-8")
+        if version >= FLEXIBLE_SINCE:
+            acks, topics = _read_compact(frame, position, version >= IDS_SINCE)
         else:
-            result = _RESULT_BEFORE_LOG_START.pack(index, 0, base_offset, log_append_time_ms)
-        correlation_id = frame[_CORRELATION_ID_AT:_AFTER_CORRELATION_ID]
-        return b"".join((self._answer_size, correlation_id, self._answer_start, result, self._answer_end))
-
-    def throttled(self, answer: bytes, throttle_time_ms: int) -> bytes:
-        """Give an answer once more, with a throttle time in it: the last field, before the tags if there are any."""
-        after = len(answer) - (1 if self._is_flexible else 0)
-        return answer[: after - _SIZE.size] + _SIZE.pack(throttle_time_ms) + answer[after:]
+            acks, topics = _read_old(frame, position)
+    except (IndexError, StructError, UnicodeDecodeError):
+        return None
+    return (version, correlation_id, client_id, acks, topics) if topics else None
 
 
-def _length_of(room: int) -> bytes:
-    """Give the uvarint that fills `room` bytes together with the records it announces; it counts one more than they.
+def _read_compact(frame: memoryview, position: int, has_ids: bool) -> tuple[int, list[PlainTopic]]:
+    """Read acks and topics from after the client id on; there are none where something is unusual."""
+    tags_and_null, acks, _, left = _COMPACT_START.unpack_from(frame, position)
+    position += _COMPACT_START.size
+    topics: list[PlainTopic] = []
+    name, topic_id = "", _NO_ID
+    if tags_and_null or left >= _LONG:
+        return 0, topics
+    while left > 1:
+        size = _ID_SIZE if has_ids else frame[position]
+        if not size or size >= _LONG:
+            return 0, []
+        start = position
+        position += size + 1
+        head = frame[start:position].tobytes()
+        count = last = head[size]
+        if count >= _LONG:
+            last = frame[position]
+            if last >= _LONG:
+                return 0, []
+            count = count & _LOW | last << 7
+            position += 1
+            head += bytes((last,))
+        if has_ids:
+            topic_id = head[:_ID_SIZE]
+        else:
+            name = head[1:size].decode()
+        batches: Batches = []
+        for _ in range(count - 1):
+            # The byte before is looked at again: the end of the number of partitions, or no tags of the one before.
+            before, index, size, second, third, fourth = _COMPACT_PARTITION.unpack_from(frame, position - 1)
+            position += 5
+            if size >= _LONG:
+                size = size & _LOW | second << 7
+                position += 1
+                if second >= _LONG:
+                    size = size & 0x3FFF | third << 14
+                    position += 1
+                    if third >= _LONG:
+                        size = size & 0x1FFFFF | fourth << 21 if fourth < _LONG else 0
+                        position += 1
+            if before != last or size <= HEADER_SIZE:
+                return 0, []
+            last = 0
+            following = position + size - 1  # the length counts one more than the records
+            batches.append((index, frame[position:following]))
+            position = following + 1
+        tags, following = _ENDS.unpack_from(frame, position - 1)
+        left -= 1
+        if tags or not batches or (left == 1 and following):
+            return 0, []
+        topics.append((name, topic_id, head, batches))
+        position += 1
+    return acks, topics
 
-    Empty for what takes more than three bytes: two mebibytes of records do not notice the long way.
-    """
-    if room < 1 << 7:
-        return bytes((room,)) if room > 0 else b""
-    if room <= 1 << 14:
-        value = room - 1
-        return bytes((value & 0x7F | 0x80, value >> 7))
-    value = room - 2
-    if value < 1 << 21:
-        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
-    return b""
+
+def _read_old(frame: memoryview, position: int) -> tuple[int, list[PlainTopic]]:
+    """Do the same in the layout of older versions."""
+    transactional_id, acks, _, count = _START.unpack_from(frame, position)
+    position += _START.size
+    if transactional_id != _NULL or count > MAX_ARRAY_LENGTH:
+        return 0, []
+    end = len(frame)
+    topics: list[PlainTopic] = []
+    for _ in range(count):
+        start = position
+        position += _NAME_SIZE.size + _NAME_SIZE.unpack_from(frame, position)[0]
+        if position < start + _NAME_SIZE.size:
+            return 0, []
+        partitions = _COUNT.unpack_from(frame, position)[0]
+        position += _COUNT.size
+        head = frame[start:position].tobytes()
+        batches: Batches = []
+        for _ in range(partitions if partitions <= MAX_ARRAY_LENGTH else 0):
+            index, size = _PARTITION.unpack_from(frame, position)
+            position += _PARTITION.size
+            following = position + size
+            if size < HEADER_SIZE or following > end:
+                return 0, []
+            batches.append((index, frame[position:following]))
+            position = following
+        if not batches:
+            return 0, []
+        topics.append((head[_NAME_SIZE.size : -_COUNT.size].decode(), _NO_ID, head, batches))
+    return acks, topics
+
+
+def write_answer(version: int, correlation_id: int, topics: list[PlainTopic], results: Sequence[Result]) -> bytes:
+    """Write the whole answer, its size included; `results` has one for each partition, in the request's order."""
+    if version < FLEXIBLE_SINCE:
+        return _write_old(version, correlation_id, topics, results)
+    parts: list[bytes] = []
+    at = 0
+    for _, _, head, batches in topics:
+        parts.append(head)
+        for index, _ in batches:
+            base_offset, _, log_append_time_ms, log_start_offset, _ = results[at]
+            parts.append(_RESULT_SINCE_9.pack(index, 0, base_offset, log_append_time_ms, log_start_offset, 1))
+            at += 1
+        parts.append(_NO_TAGS)
+    parts.append(_COMPACT_END)
+    body = b"".join(parts)
+    return _COMPACT_ANSWER_START.pack(len(body) + _COMPACT_ANSWER_SIZE, correlation_id, 0, len(topics) + 1) + body
+
+
+def _write_old(version: int, correlation_id: int, topics: list[PlainTopic], results: Sequence[Result]) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    for _, _, head, batches in topics:
+        parts.append(head)
+        for index, _ in batches:
+            base_offset, _, log_append_time_ms, log_start_offset, _ = results[at]
+            if version < _LOG_START_SINCE:
+                parts.append(_RESULT_SINCE_3.pack(index, 0, base_offset, log_append_time_ms))
+            else:
+                parts.append(_RESULT_SINCE_5.pack(index, 0, base_offset, log_append_time_ms, log_start_offset))
+                if version >= _RECORD_ERRORS_SINCE:
+                    parts.append(_NO_RECORD_ERRORS)
+            at += 1
+    parts.append(_NOT_THROTTLED)
+    body = b"".join(parts)
+    return _ANSWER_START.pack(len(body) + _ANSWER_START.size - _SIZE_BYTES, correlation_id, len(topics)) + body

@@ -90,8 +90,12 @@ def needs_decompression(records: Buffer, config: LogConfig) -> bool:
     """Tell, from one byte, whether validate will inflate or compress: such work belongs off the loop if it is large."""
     if len(records) < HEADER_SIZE:
         return False
-    codec = records[_ATTRIBUTES_LOW_AT] & CODEC_MASK
-    return codec != 0 or config.compression_type not in ("producer", "uncompressed")
+    return records[_ATTRIBUTES_LOW_AT] & CODEC_MASK != 0 or may_compress(config)
+
+
+def may_compress(config: LogConfig) -> bool:
+    """Tell whether a log stores what comes uncompressed in another form."""
+    return config.compression_type not in ("producer", "uncompressed")
 
 
 def validate(

@@ -1,9 +1,11 @@
-"""Produce requests that come again on one connection: the short way answers as the long one, or steps aside."""
+"""Produce requests of the usual kind: the plain way answers as the long one, or steps aside."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +15,9 @@ import pytest
 from broker.api.dispatch import Dispatcher
 from broker.api.leaders import Leaders
 from broker.api.produce import ProduceApi
-from broker.api.route import RequestContext, Route
+from broker.api.route import LONG_WAY, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats
+from broker.net.connection import CloseConnection
 from broker.quota.clients import ClientQuotas
 from broker.quota.rates import Windows
 from broker.runtime.pools import Pools
@@ -49,8 +52,17 @@ class Wire:
         self.pools = Pools()
         verifier = ScriptedVerifier(hosted.manager)
         leaders, internal = Leaders(hosted.image), frozenset({"__internal"})
-        api = ProduceApi(hosted.manager, hosted.image, leaders, self.pools, verifier, internal)
-        routes = {route.api_key: route for route in (*api.routes(), Route(ApiKey.API_VERSIONS, 0, 4, api.produce))}
+        self.api = ProduceApi(hosted.manager, hosted.image, leaders, self.pools, verifier, internal)
+        self.is_open = True  # the plain way
+        self.taken = 0  # requests that went it
+        (route,) = self.api.routes()
+        assert route.plain is not None
+        self.way = route.plain
+        plain = Plain(self.read, self.serve)
+        routes = {
+            ApiKey.PRODUCE: replace(route, plain=plain),
+            ApiKey.API_VERSIONS: Route(ApiKey.API_VERSIONS, 0, 4, self.api.produce),
+        }
         self.dispatcher = Dispatcher(routes, self.stats, self.quotas, lambda: 0)
         self.context = RequestContext(1, LISTENER, "127.0.0.1")
         self.mutes: list[int] = []
@@ -58,32 +70,50 @@ class Wire:
         self.throttle_ms = 0  # of the last answer
         self.correlation_id = 0
 
-    def send(
-        self, batch: bytes, *, topic: str = "t", index: int = 0, version: int = 9, acks: int = 1
-    ) -> PartitionProduceResponse:
-        """Send one batch and decode the answer strictly."""
+    def read(self, frame: memoryview) -> Any:
+        return self.way.read(frame) if self.is_open else None
+
+    def serve(self, request: Any, context: RequestContext) -> Any:
+        response = self.way.serve(request, context)
+        self.taken += response is not LONG_WAY
+        return response
+
+    def execute(self, *batches: tuple[str, int, bytes], version: int = 9, acks: int = 1) -> bytes:
+        """Send batches in one request, grouped by their topics; give the answer's bytes."""
         self.correlation_id += 1
-        data = TopicProduceData(
-            name=topic,
-            topic_id=topic_id_of(topic),
-            partition_data=[PartitionProduceData(index=index, records=batch)],
-        )
-        request = ProduceRequest(acks=acks, timeout_ms=100, topic_data=[data])
+        topics = [
+            TopicProduceData(
+                name=name,
+                topic_id=topic_id_of(name),
+                partition_data=[PartitionProduceData(index=index, records=batch) for _, index, batch in of_topic],
+            )
+            for name, of_topic in groupby(batches, lambda batch: batch[0])
+        ]
+        request = ProduceRequest(acks=acks, timeout_ms=100, topic_data=topics)
         header = request_header(ApiKey.PRODUCE, version, self.correlation_id, CLIENT)
         frame = bytearray(header + encode_bytes(request, version))
         done, pieces = self.dispatcher.execute(memoryview(frame), self.connection)
         assert done
-        answer = b"".join(bytes(piece) for piece in pieces)  # type: ignore[union-attr]
+        return b"".join(bytes(piece) for piece in pieces)  # type: ignore[union-attr]
+
+    def send_all(
+        self, *batches: tuple[str, int, bytes], version: int = 9, acks: int = 1
+    ) -> list[PartitionProduceResponse]:
+        """Send batches in one request and decode the answer strictly."""
+        answer = self.execute(*batches, version=version, acks=acks)
         prefix = response_prefix(ApiKey.PRODUCE, version, self.correlation_id)
         assert answer[: 4 + len(prefix)] == struct.pack(">i", len(answer) - 4) + prefix
         response = decode(ProduceResponse, version, answer, 4 + len(prefix))
         assert encode_bytes(response, version) == answer[4 + len(prefix) :]
         self.throttle_ms = response.throttle_time_ms
-        ((partition,),) = [one.partition_responses for one in response.responses]
-        return partition
+        return [partition for topic in response.responses for partition in topic.partition_responses]
 
-    def is_prepared(self) -> bool:
-        return self.context.repeat is not None
+    def send(
+        self, batch: bytes, *, topic: str = "t", index: int = 0, version: int = 9, acks: int = 1
+    ) -> PartitionProduceResponse:
+        """Send one batch."""
+        (partition,) = self.send_all((topic, index, batch), version=version, acks=acks)
+        return partition
 
 
 def one(value: bytes = b"v", **options: Any) -> bytes:
@@ -100,41 +130,88 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_repetitions_are_appended_in_order_whatever_their_partition(wire: Wire, version: int) -> None:
-    answers = [wire.send(one(b"%d" % i), index=i % 3, version=version) for i in range(9)]
-    assert wire.is_prepared()
-    assert [(a.index, a.error_code, a.base_offset) for a in answers] == [(i % 3, 0, i // 3) for i in range(9)]
-    assert {a.log_append_time_ms for a in answers} == {-1}
-    assert wire.stats.of("produce").received_bytes > 0
-    assert sum(wire.stats.of("produce").latency.counts) == 9
-
-
-def test_the_short_way_needs_two_requests_in_a_row_to_one_topic(wire: Wire) -> None:
+def test_batches_are_appended_in_order_whatever_their_topic_and_partition(wire: Wire, version: int) -> None:
     wire.hosted.create("u")
-    for topic in ("t", "u", "t", "u"):
-        wire.send(one(), topic=topic)
-    assert not wire.is_prepared()
-    wire.send(one(), topic="u")
-    assert wire.is_prepared()
-    assert wire.send(one(), topic="t").base_offset == 2
-    assert wire.send(one(), topic="u").base_offset == 3
+    for i in range(3):
+        answers = wire.send_all(
+            *(("t", index, one(b"%d" % i)) for index in (2, 0, 1)), ("u", 0, one()), version=version
+        )
+        assert [(a.index, a.error_code, a.base_offset) for a in answers] == [(index, 0, i) for index in (2, 0, 1, 0)]
+        assert {(a.log_append_time_ms, a.log_start_offset) for a in answers} == {(-1, 0 if version >= 5 else -1)}
+    assert wire.taken == 3
+    assert wire.stats.of("produce").received_bytes > 0
+    assert sum(wire.stats.of("produce").latency.counts) == 3
 
 
-def prepare(wire: Wire, **options: Any) -> None:
-    wire.send(one(), **options)
-    wire.send(one(), **options)
-    assert wire.is_prepared()
+def test_two_batches_for_one_partition_get_offsets_in_their_order(wire: Wire) -> None:
+    answers = wire.send_all(("t", 0, one()), ("t", 1, one()), ("t", 0, one()))
+    assert [answer.base_offset for answer in answers] == [0, 0, 1]
+    assert wire.taken == 1
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_a_batch_that_is_refused_in_the_middle_leaves_its_neighbours_appended_once(wire: Wire, version: int) -> None:
+    damaged = bytearray(one())
+    damaged[-1] ^= 1
+    answers = wire.send_all(("t", 0, one()), ("t", 1, bytes(damaged)), ("t", 2, one()), version=version)
+    assert [(a.index, a.error_code, a.base_offset) for a in answers] == [
+        (0, ErrorCode.NONE, 0),
+        (1, ErrorCode.CORRUPT_MESSAGE, -1),
+        (2, ErrorCode.NONE, 0),
+    ]
+    assert wire.taken == 1
+    assert [wire.hosted.manager.get("t", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
+
+
+def test_a_request_that_has_to_take_the_long_way_is_appended_once(wire: Wire) -> None:
+    answers = wire.send_all(("t", 0, one()), ("unknown", 0, one()), ("t", 1, one()))
+    assert [answer.error_code for answer in answers] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+    assert wire.taken == 0
+    assert [wire.hosted.manager.get("t", index).log.log_end_offset for index in range(2)] == [1, 1]
+
+
+def test_a_partition_led_elsewhere_names_its_leader_beside_one_that_took_its_batch(wire: Wire) -> None:
+    wire.hosted.create("u", leader=OTHER_ID, epoch=5, isr=(OTHER_ID,), replicas=(NODE_ID, OTHER_ID))
+    taken, refused = wire.send_all(("t", 0, one()), ("u", 0, one()), version=12)
+    assert (taken.error_code, taken.current_leader.leader_id) == (ErrorCode.NONE, -1)
+    assert (refused.error_code, refused.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, OTHER_ID)
+    assert wire.taken == 1
+
+
+def test_acks_0_is_never_answered_and_a_failure_ends_the_connection(wire: Wire) -> None:
+    assert wire.execute(("t", 0, one()), ("t", 1, one()), acks=0) == b""
+    assert wire.taken == 1
+    wire.hosted.lead("t", leader=2, epoch=5)
+    with pytest.raises(CloseConnection):
+        wire.execute(("t", 0, one()), acks=0)
+    assert wire.taken == 2
+    assert wire.hosted.manager.get("t", 0).log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("acks", [-2, 2])
+def test_acks_that_mean_nothing_are_left_to_the_long_way(wire: Wire, acks: int) -> None:
+    assert wire.send(one(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert wire.taken == 0
+
+
+def test_a_partition_whose_appends_wait_is_left_to_the_long_way(wire: Wire) -> None:
+    usual, waiting = (
+        (12, 1, CLIENT, 1, [(topic, bytes(16), b"", [(0, memoryview(bytearray(one())))])]) for topic in ("t", "u")
+    )
+    wire.hosted.create("u", config=LogConfig(flush_messages=1))
+    assert wire.serve(waiting, wire.context) is LONG_WAY
+    assert wire.serve(usual, wire.context) is not LONG_WAY
+    assert wire.hosted.manager.get("u", 0).log.log_end_offset == 0
 
 
 def test_a_refused_batch_gets_the_error_of_the_long_way_and_leaves_nothing(wire: Wire) -> None:
-    prepare(wire)
     damaged = bytearray(one())
     damaged[-1] ^= 1
     assert wire.send(bytes(damaged)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert wire.send(b"short").error_code == ErrorCode.INVALID_RECORD
     assert wire.send(one(base_offset=5)).error_code == ErrorCode.INVALID_RECORD
     assert wire.send(one(is_transactional=True)).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert wire.send(one()).base_offset == 2
+    assert wire.send(one()).base_offset == 0
 
 
 @pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
@@ -157,13 +234,10 @@ def test_a_refusal_is_the_same_on_both_ways(wire: Wire, timestamp_type: str, att
 
     wire.hosted.configure("t", LogConfig(message_timestamp_type=timestamp_type, segment_bytes=1000))
     answers = []
-    for is_prepared in (False, True):
-        wire.context.repeat = None
+    for is_open in (False, True):
+        wire.is_open = is_open
         for sequence in range(2):
             wire.send(one(producer_id=5, producer_epoch=1, base_sequence=sequence))
-        assert wire.is_prepared()
-        if not is_prepared:
-            wire.context.repeat = None
         sequence = 2
         answer = send()
         answers.append((answer.error_code, answer.error_message, len(answer.record_errors)))
@@ -173,7 +247,7 @@ def test_a_refusal_is_the_same_on_both_ways(wire: Wire, timestamp_type: str, att
 
 
 def test_a_deleted_topic_a_missing_partition_and_a_new_incarnation_are_seen(wire: Wire) -> None:
-    prepare(wire, version=13)
+    assert wire.send(one(), version=13).error_code == ErrorCode.NONE
     assert wire.send(one(), index=7, version=13).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     wire.hosted.delete("t")
     assert wire.send(one(), version=13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
@@ -183,18 +257,16 @@ def test_a_deleted_topic_a_missing_partition_and_a_new_incarnation_are_seen(wire
 
 
 def test_leadership_that_went_away_is_seen(wire: Wire) -> None:
-    prepare(wire)
+    assert wire.send(one()).error_code == ErrorCode.NONE
     wire.hosted.lead("t", leader=2, epoch=5)
     assert wire.send(one()).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_changed_settings_hold_for_the_next_repetition(wire: Wire) -> None:
-    prepare(wire)
+def test_changed_settings_hold_for_the_next_request(wire: Wire) -> None:
     wire.hosted.configure("t", LogConfig(max_message_bytes=50))
     assert wire.send(one()).error_code == ErrorCode.MESSAGE_TOO_LARGE
     wire.hosted.configure("t", LogConfig(message_timestamp_type="LogAppendTime"))
     assert wire.send(one()).log_append_time_ms == NOW_MS
-    assert wire.is_prepared()
     wire.hosted.configure("t", LogConfig(compression_type="zstd"))
     answer = wire.send(one())
     assert (answer.error_code, answer.log_append_time_ms) == (ErrorCode.NONE, -1)
@@ -218,9 +290,8 @@ def stored_codec(wire: Wire, offset: int) -> int:
     return codec
 
 
-def test_a_raised_minimum_of_replicas_holds_for_the_next_repetition(wire: Wire) -> None:
+def test_a_raised_minimum_of_replicas_holds_for_the_next_request(wire: Wire) -> None:
     wire.hosted.create("u", replicas=(NODE_ID, OTHER_ID), isr=(NODE_ID,))
-    prepare(wire, topic="u", acks=-1)
     wire.hosted.configure("u", LogConfig(min_insync_replicas=2))
     assert wire.send(one(), topic="u", acks=-1).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert wire.send(one(), topic="u", acks=1).error_code == ErrorCode.NONE
@@ -231,23 +302,22 @@ def test_a_raised_minimum_of_replicas_holds_for_the_next_repetition(wire: Wire) 
 def test_a_duplicate_is_answered_with_its_first_offset(wire: Wire) -> None:
     batches = [one(producer_id=7, producer_epoch=0, base_sequence=i) for i in range(4)]
     assert [wire.send(batch).base_offset for batch in batches] == [0, 1, 2, 3]
-    assert wire.is_prepared()
     assert wire.send(batches[3]).base_offset == 3
     assert wire.send(one(producer_id=7, producer_epoch=0, base_sequence=9)).error_code == (
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     )
 
 
-def test_internal_topics_and_unanswered_requests_never_take_the_short_way(wire: Wire) -> None:
+def test_internal_topics_are_left_to_the_long_way(wire: Wire) -> None:
     wire.hosted.create("__internal")
-    for _ in range(3):
-        assert wire.send(one(), topic="__internal").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    assert not wire.is_prepared()
+    answers = wire.send_all(("t", 0, one()), ("__internal", 0, one()))
+    assert [answer.error_code for answer in answers] == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
+    assert wire.taken == 0
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_a_repetition_is_held_to_the_quota_of_its_client(wire: Wire, version: int) -> None:
-    prepare(wire, version=version)
+def test_a_request_is_held_to_the_quota_of_its_client(wire: Wire, version: int) -> None:
+    assert [wire.send(one(), version=version).base_offset for _ in range(2)] == [0, 1]
     size = wire.stats.of("produce").received_bytes // 2
     wire.quotas.follow({(("client-id", CLIENT),): {"producer_byte_rate": size / 10}})
     wire.context.client_id = "another request of the connection"
@@ -257,3 +327,4 @@ def test_a_repetition_is_held_to_the_quota_of_its_client(wire: Wire, version: in
     wire.quotas.follow({})
     wire.send(one(), version=version)
     assert wire.throttle_ms == 0
+    assert wire.taken == 6
