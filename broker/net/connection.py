@@ -42,6 +42,7 @@ REQUESTS_PER_LOOK = 8
 """The clock is looked at after so many, a power of two: most turns are shorter, and cost no look at all."""
 MAX_UNSENT_BYTES = 1024 * 1024
 """With so much to send, requests that follow in the same read wait."""
+_PLAIN = (bytes, bytearray)
 
 
 class CloseConnection(Exception):
@@ -178,6 +179,35 @@ class Connection:
             self._shared.loop.remove_reader(self._socket)
 
     def _on_readable(self) -> None:
+        if self._kept or self._own is not None:
+            self._receive_more()
+            return
+        shared = self._shared
+        buffer = shared.buffer
+        try:
+            count = self._socket.recv_into(buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        if not count:
+            self._end()
+            return
+        self.last_active = shared.loop.time()
+        if self._waiting is not None:
+            self._keep_received(count)
+        elif (
+            SIZE_BYTES <= count <= shared.max_frame_bytes + SIZE_BYTES
+            and unpack_size(buffer)[0] == count - SIZE_BYTES
+            and not self._stopping
+        ):
+            self._run_only(buffer[SIZE_BYTES:count])
+        else:
+            self._run(buffer, count)
+
+    def _receive_more(self) -> None:
+        """Receive what follows bytes that wait: the rest of a frame, or what comes behind a parked request."""
         shared = self._shared
         kept = self._kept
         own = self._own
@@ -185,7 +215,7 @@ class Connection:
             if own is not None:
                 count = self._socket.recv_into(memoryview(own)[self._own_filled :])
             else:
-                count = self._socket.recv_into(shared.buffer[len(kept) :] if kept else shared.buffer)
+                count = self._socket.recv_into(shared.buffer[len(kept) :])
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -199,17 +229,19 @@ class Connection:
             self._own_filled += count
             self._continue_own(own)
             return
-        end = count
-        if kept:
-            shared.buffer[: len(kept)] = kept
-            end += len(kept)
+        shared.buffer[: len(kept)] = kept
+        end = count + len(kept)
         if self._waiting is not None:
-            self._kept = bytearray(shared.buffer[:end])
-            if end >= OWN_BUFFER_ABOVE_BYTES:
-                self._read(False)
-            return
-        self._kept = bytearray()
-        self._run(shared.buffer, end)
+            self._keep_received(end)
+        else:
+            self._kept = bytearray()
+            self._run(shared.buffer, end)
+
+    def _keep_received(self, end: int) -> None:
+        """Keep what came behind the request that waits."""
+        self._kept = bytearray(self._shared.buffer[:end])
+        if end >= OWN_BUFFER_ABOVE_BYTES:
+            self._read(False)
 
     def _continue_own(self, own: bytearray) -> None:
         if self._own_filled == self._own_size:
@@ -228,6 +260,40 @@ class Connection:
             self._after_turn()
 
     # --- executing ---
+
+    def _run_only(self, frame: memoryview) -> None:
+        """Execute the one frame that was received, and nothing else was: what clients do that wait for each answer.
+
+        The same as `_run` and `_after_turn` for it. While we read and no request waits, everything is sent.
+        """
+        try:
+            done, outcome = self._shared.dispatcher.execute(frame, self)
+        except (ProtocolError, CloseConnection) as reason:
+            self._hang_up(reason)
+            return
+        if not done:
+            self._park(outcome)  # type: ignore[arg-type]
+        elif len(outcome) == 1 and type(outcome[0]) in _PLAIN:  # type: ignore[arg-type,index]
+            self._send_only(outcome[0])  # type: ignore[index]
+            return
+        else:
+            self._outbox.add(outcome)  # type: ignore[arg-type]
+        self._after_turn()
+
+    def _send_only(self, answer: bytes | bytearray) -> None:
+        """Send all that there is to send; what the socket does not take goes the usual way."""
+        try:
+            sent = self._socket.send(answer)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as failure:
+            self._hang_up(failure)
+            return
+        if sent < len(answer):
+            self._outbox.add((memoryview(answer)[sent:],))
+        elif not self._stopping:
+            return
+        self._after_turn()
 
     def _run(self, buffer: memoryview, end: int) -> None:
         """Execute the frames in buffer[:end]; keep what cannot be executed now."""
@@ -289,7 +355,10 @@ class Connection:
         if done:
             self._outbox.add(outcome)  # type: ignore[arg-type]
         else:
-            self._waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(outcome))  # type: ignore[arg-type]
+            self._park(outcome)  # type: ignore[arg-type]
+
+    def _park(self, work: Coroutine[Any, Any, list[Any]]) -> None:
+        self._waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(work))
 
     async def _finish(self, work: Coroutine[Any, Any, list[Any]]) -> None:
         """Wait for a parked request and answer it."""

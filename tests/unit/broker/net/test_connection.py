@@ -115,7 +115,7 @@ class FakePages:
 class Peer:
     """The client's side and everything behind the broker's."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self.ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         self.ours.setblocking(False)
@@ -123,7 +123,7 @@ class Peer:
         self.tasks = TaskOwner("test")
         self.pages = FakePages()
         self.closed: list[Connection] = []
-        shared = Shared(self.echo, self.tasks, MAX_FRAME_BYTES, self.pages, self.closed.append)
+        shared = Shared(self.echo, self.tasks, max_frame_bytes, self.pages, self.closed.append)
         self.connection = Connection(shared, theirs, LISTENER, "127.0.0.1", 1)
         self.connection.start()
         self.loop = asyncio.get_running_loop()
@@ -418,4 +418,36 @@ async def test_a_connection_that_stops_is_not_muted_any_more(peer: Peer) -> None
     peer.connection.stop()
     peer.echo.gates[b"wait mute"].set_result(None)
     assert await peer.receive(13) == frame(b"wait mute")
+    assert await peer.ended()
+
+
+async def test_the_answer_to_a_lone_frame_that_the_socket_takes_in_parts_arrives_whole(peer: Peer) -> None:
+    peer.connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    large = frame(bytes(100_000))
+    await peer.send(large)
+    await peer.until(lambda: bool(peer.echo.seen))
+    assert peer.connection.is_busy(), "the socket took all of it"
+    await peer.send(frame(b"next"))
+    assert await peer.receive(len(large) + 8) == large + frame(b"next")
+
+
+async def test_a_lone_frame_is_held_to_a_limit_below_the_buffer() -> None:
+    peer = Peer(max_frame_bytes=100)
+    await peer.send(frame(bytes(100)))
+    assert await peer.receive(104) == frame(bytes(100))
+    await peer.send(frame(bytes(101)))
+    assert await peer.ended()
+    assert len(peer.echo.seen) == 1
+    peer.ours.close()
+
+
+async def test_lone_frames_without_answer_or_with_a_wait_are_followed_by_the_next(peer: Peer) -> None:
+    for name in (b"silent", b"wait", b"plain"):
+        await peer.send(frame(name))
+        await peer.until(lambda name=name: name in peer.echo.seen)  # type: ignore[misc]
+        if name in peer.echo.gates:
+            peer.echo.gates[name].set_result(None)
+            assert await peer.receive(8) == frame(b"wait")
+    assert await peer.receive(9) == frame(b"plain")
+    await peer.send(frame(b"close"))
     assert await peer.ended()
