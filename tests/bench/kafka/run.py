@@ -131,6 +131,7 @@ def _session(kind: Kind, chosen: dict[str, Workload], side: str, directory: Path
 def _workload(opened: Session, name: str, workload: Workload) -> Results:
     for attempt in range(1, ATTEMPTS + 1):
         opened.results = Results()
+        os.sync()  # what an earlier workload has left to the kernel is not this one's to pay
         began = time.perf_counter()
         try:
             workload(opened, name)
