@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
     parser.add_argument("--scale", type=float, default=1.0, help="of all amounts; less than 1 only shows that it works")
+    parser.add_argument("--no-warm-up", action="store_true", help="as --scale: only shows that it works")
     parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of all samples")
     parser.add_argument("--document", type=Path, default=DOCUMENT)
@@ -73,6 +74,7 @@ def _command(options: argparse.Namespace) -> str:
     """Give the command that measures the same rows again."""
     words = ["--rounds", str(options.rounds)] if options.rounds != ROUNDS else []
     words += ["--scale", str(options.scale)] if options.scale != 1.0 else []
+    words += ["--no-warm-up"] if options.no_warm_up else []
     words += ["--only", *options.only] if options.only else []
     return f'make bench-kafka ARGS="{" ".join(words)}"' if words else "make bench-kafka"
 
@@ -101,7 +103,7 @@ def _measure(options: argparse.Namespace, directory: Path) -> Results:
                 elapsed = time.monotonic() - began
                 print(f"[{elapsed:6.0f} s] {kind_name}, round {number + 1} of {rounds}: {side}", flush=True)
                 with _locked(options.lock):
-                    found.extend(_session(kind, chosen, side, directory / f"{side}-{number}", options.scale))
+                    found.extend(_session(kind, chosen, side, directory / f"{side}-{number}", options))
     if workloads.wanted(bare.NAME, options.only):
         rounds = min(options.rounds, bare.MOST_ROUNDS)
         print(f"[{time.monotonic() - began:6.0f} s] bare loops, {rounds} rounds", flush=True)
@@ -110,14 +112,22 @@ def _measure(options: argparse.Namespace, directory: Path) -> Results:
     return found
 
 
-def _session(kind: Kind, chosen: dict[str, Workload], side: str, directory: Path, scale: float) -> Results:
+def _session(
+    kind: Kind, chosen: dict[str, Workload], side: str, directory: Path, options: argparse.Namespace
+) -> Results:
     """Run the chosen workloads against a fresh broker; what fails is tried once more and then said."""
     found = Results()
     try:
         with session(
-            side, directory, found, tuned=kind.tuned, scale=scale, prefix=kind.prefix, properties=kind.properties
+            side,
+            directory,
+            found,
+            tuned=kind.tuned,
+            scale=options.scale,
+            prefix=kind.prefix,
+            properties=kind.properties,
         ) as opened:
-            if kind.warms_up:
+            if kind.warms_up and not options.no_warm_up:
                 produce.warm_up(opened)
                 small.warm_up(opened)
             for name, workload in chosen.items():
