@@ -24,6 +24,7 @@ from broker.api.produce_transactions import (
     refusal_of,
     transaction_of,
 )
+from broker.api.produce_unpacking import Unpacking
 from broker.api.route import LONG_WAY, Plain, RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import UnknownTopicId
@@ -46,9 +47,10 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
+from protocol.records.inflater import Inflater
 from storage.errors import InvalidRecord, RecordsRefused
 from storage.log.append import AppendResult
-from storage.log.validator import ValidatedBatch, needs_decompression
+from storage.log.validator import ValidatedBatch
 from storage.types import TopicPartition
 
 FIRST_VERSION_WITH_IDS = 13
@@ -57,12 +59,8 @@ LEGAL_ACKS = (-1, 0, 1)
 INTERNAL_TOPICS_CLIENT_ID = "__admin_client"
 """The one client id that may write into internal topics, as in Kafka."""
 
-INLINE_COMPRESSED_BYTES = 1024
-"""Compressed batches above this are unpacked beside the loop: even a kilobyte can inflate to tens of megabytes."""
-
-
 Validated = ValidatedBatch | Exception
-"""What the check beside the loop gave: a batch to store, or the reason why not."""
+"""What the check of a batch gave: a batch to store, or the reason why not."""
 
 
 _NOT_APPENDED = AppendResult(-1, -1, -1, -1, is_duplicate=False)
@@ -112,6 +110,7 @@ class ProduceApi:
         self._pools = pools
         self._verifier = verifier
         self._internal_topics = internal_topics
+        self._inflater = Inflater()
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -124,6 +123,7 @@ class ProduceApi:
         failed = owns_records = False
         topics: list[TopicProduceResponse] = []
         held: list[_Held] = []
+        unpacking = Unpacking(self._inflater)
         verified = _NOTHING_TO_VERIFY
         if request.transactional_id is not None and refusal is None:
             try:
@@ -144,14 +144,19 @@ class ProduceApi:
             for data in topic.partition_data:
                 partition = self._partitions.find((name, data.index)) if name is not None else None
                 validated: Validated | None = None
-                if refusal is None and partition is not None and _must_wait(data.records, partition):
-                    if not owns_records:
-                        _own_records(request)
-                        owns_records = context.outlives_peer = True
-                    if _is_heavy(data.records, partition):
-                        validated = await self._validate_beside_the_loop(partition, data.records, version)
-                    await partition.room()
-                    partition = self._partitions.find(partition.tp)  # it may have gone meanwhile
+                if refusal is None and partition is not None:
+                    is_ready, inflated = unpacking.look(data.records, partition)
+                    if inflated is not None:
+                        assert isinstance(data.records, memoryview), "what was inflated came as bytes"
+                        validated = _outcome(partition.validation(data.records, version, inflated))
+                    if not is_ready or not partition.has_room:
+                        if not owns_records:
+                            _own_records(request)
+                            owns_records = context.outlives_peer = True
+                        if not is_ready:
+                            validated = await self._validate_beside_the_loop(partition, data.records, version)
+                        await partition.room()
+                        partition = self._partitions.find(partition.tp)  # it may have gone meanwhile
                 if refusal is not None:
                     answer = _failed(data.index, *refusal)
                 else:
@@ -174,9 +179,13 @@ class ProduceApi:
             return LONG_WAY
         results: list[AppendResult] = []
         failures: dict[int, Exception] = {}
-        for partition, records in found:
+        for partition, records, inflated in found:
+            validated = None
             try:
-                results.append(partition.append(records, acks=acks, request_version=version))
+                if inflated is not None:
+                    validated = partition.validation(records, version, inflated)()
+                result = partition.append(records, acks=acks, request_version=version, validated=validated)
+                results.append(result)
             except Exception as failure:
                 failures[len(results)] = failure
                 results.append(_NOT_APPENDED)
@@ -185,14 +194,15 @@ class ProduceApi:
                 self._failure(*partition.tp, failures[at], context)
                 if at in failures
                 else _succeeded(partition.tp.partition, results[at])
-                for at, (partition, _) in enumerate(found)
+                for at, (partition, _, _) in enumerate(found)
             ]
             return self._respond(_by_topic(topics, answers), acks, bool(failures), context)
         return write_answer(version, correlation_id, topics, results) if acks else None
 
-    def _usual(self, topics: list[PlainTopic], version: int) -> list[tuple[Partition, memoryview]]:
+    def _usual(self, topics: list[PlainTopic], version: int) -> list[tuple[Partition, memoryview, bytes | None]]:
         """Find the partitions of a request with their batches; none when one of them needs more than an append."""
-        found: list[tuple[Partition, memoryview]] = []
+        found: list[tuple[Partition, memoryview, bytes | None]] = []
+        unpacking: Unpacking | None = None
         for name, topic_id, _, batches in topics:
             if version >= FIRST_VERSION_WITH_IDS:
                 topic = self._image().topics_by_id.get(topic_id)
@@ -206,9 +216,13 @@ class ProduceApi:
                 attributes = records[LOW_ATTRIBUTES_AT]
                 if partition is None or not partition.is_immediate or attributes & TRANSACTIONAL_BIT:
                     return []
-                if (attributes & CODEC_MASK or partition.may_compress) and _is_heavy(records, partition):
-                    return []
-                found.append((partition, records))
+                inflated = None
+                if attributes & CODEC_MASK or partition.may_compress:
+                    unpacking = unpacking or Unpacking(self._inflater)
+                    is_ready, inflated = unpacking.look(records, partition)
+                    if not is_ready:
+                        return []
+                found.append((partition, records, inflated))
         return found
 
     def _respond(
@@ -320,18 +334,11 @@ class ProduceApi:
         return answer
 
 
-def _must_wait(records: object, partition: Partition) -> bool:
-    """Tell whether a batch cannot be appended at once."""
-    return not partition.has_room or _is_heavy(records, partition)
-
-
-def _is_heavy(records: object, partition: Partition) -> bool:
-    """Tell whether a batch is to be checked beside the loop."""
-    return (
-        isinstance(records, memoryview)
-        and len(records) > INLINE_COMPRESSED_BYTES
-        and needs_decompression(records, partition.log.config)
-    )
+def _outcome(check: Callable[[], ValidatedBatch]) -> Validated:
+    try:
+        return check()
+    except Exception as failure:
+        return failure
 
 
 def _own_records(request: ProduceRequest) -> None:

@@ -281,7 +281,9 @@ class Partition:
                 f"min.isr requirement of {required} for partition {self.tp}"
             )
 
-    def validation(self, records: Buffer, request_version: int) -> Callable[[], ValidatedBatch]:
+    def validation(
+        self, records: Buffer, request_version: int, inflated: Buffer | None = None
+    ) -> Callable[[], ValidatedBatch]:
         """Give the check of a produced batch as a call that shares no state, so that it may run beside the loop."""
         return partial(
             validate,
@@ -290,6 +292,7 @@ class Partition:
             now_ms=self._now_ms(),
             origin=AppendOrigin.CLIENT,
             request_version=request_version,
+            inflated=inflated,
         )
 
     def delete_records(self, offset: int) -> None:

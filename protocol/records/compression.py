@@ -40,6 +40,7 @@ _LZ4_FAST_LEVEL = 9
 """Kafka's default level: Java's lz4 takes it as the fast compressor, every other level as the HC one."""
 _LZ4_LOWEST_HC_LEVEL = 3
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_HEAD_MIN = 7
 _LZ4_FLAGS_MASK = 0xE3  # version, block independence, reserved bit, dictionary
 _LZ4_FLAGS = 0x60  # version 1, independent blocks
 _LZ4_BLOCK_DESCRIPTOR_MASK = 0x8F  # every bit but the block size id
@@ -53,11 +54,13 @@ _SNAPPY_MAX_RATIO = 22
 
 _ZSTD_HEAD_MAX = 18
 _ZSTD_BLOCK_HEADER = 3
-_ZSTD_BLOCK_MAX = 128 * 1024
+ZSTD_BLOCK_MAX = 128 * 1024
 _ZSTD_CHECKSUM = 4
 _ZSTD_RLE = 1
 _ZSTD_AT_ONCE = 8 * 1024 * 1024
 """Frames that can inflate to more than this are decoded piece by piece."""
+
+_NO_LIMIT = -1
 
 _PIECE_MIN = 64 * 1024
 _PIECE_MAX = 1024 * 1024
@@ -151,9 +154,14 @@ def _snap(data: Buffer, level: int | None) -> bytes:
 
 
 def _unsnap(data: Buffer, max_size: int) -> Iterator[bytes]:
-    view = memoryview(data)
+    for block in snappy_blocks(memoryview(data)):
+        yield unsnap_block(block, max_size)
+
+
+def snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    """Cut a payload into the raw blocks of its stream; without a stream it is one. Raises: CorruptBatch."""
     if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        yield _unsnap_block(view, max_size)
+        yield view
         return
     position, end = len(_XERIAL_HEADER), len(view)
     if end < position:
@@ -165,11 +173,11 @@ def _unsnap(data: Buffer, max_size: int) -> Iterator[bytes]:
         position += 4
         if not 0 <= size <= end - position:
             raise CorruptBatch(f"snappy block of {size} bytes in {end - position}")
-        yield _unsnap_block(view[position : position + size], max_size)
+        yield view[position : position + size]
         position += size
 
 
-def _unsnap_block(block: memoryview, max_size: int) -> bytes:
+def unsnap_block(block: memoryview, max_size: int) -> bytes:
     """Inflate one raw block; its own preamble tells the size, so the bound is checked before anything is allocated."""
     import snappy
 
@@ -210,9 +218,9 @@ def _unlz4(data: Buffer, max_size: int) -> Iterator[bytes]:
     import lz4.frame
 
     view = memoryview(data)
-    if len(view) < 7 or view[:4] != _LZ4_MAGIC:
+    if len(view) < _LZ4_HEAD_MIN or view[:4] != _LZ4_MAGIC:
         raise CorruptBatch("lz4 payload does not begin with a frame")
-    if view[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS or view[5] & _LZ4_BLOCK_DESCRIPTOR_MASK:
+    if not is_readable_lz4(view):
         raise CorruptBatch("lz4 frame needs version 1, independent blocks, no dictionary and clear reserved bits")
     piece_size = _piece_size(data, max_size)
     decoder = lz4.frame.LZ4FrameDecompressor()
@@ -230,6 +238,16 @@ def _unlz4(data: Buffer, max_size: int) -> Iterator[bytes]:
         raise CorruptBatch("lz4 frame is followed by other bytes")
 
 
+def is_readable_lz4(view: bytes | memoryview) -> bool:
+    """Tell whether a payload begins with a frame that Java consumers read."""
+    return (
+        len(view) >= _LZ4_HEAD_MIN
+        and view[:4] == _LZ4_MAGIC
+        and view[4] & _LZ4_FLAGS_MASK == _LZ4_FLAGS
+        and not view[5] & _LZ4_BLOCK_DESCRIPTOR_MASK
+    )
+
+
 def mend_lz4_checksum(data: Buffer) -> bytes:
     """Return an lz4 frame with the right header checksum.
 
@@ -237,7 +255,7 @@ def mend_lz4_checksum(data: Buffer) -> bytes:
     messages ignore it. What is no frame is returned as it is. Source: KIP-57, KafkaLZ4BlockInputStream.
     """
     frame = bytearray(data)
-    if len(frame) >= 7 and frame[:4] == _LZ4_MAGIC:
+    if len(frame) >= _LZ4_HEAD_MIN and frame[:4] == _LZ4_MAGIC:
         end = 6 + (8 if frame[4] & _LZ4_HAS_CONTENT_SIZE else 0)
         if end < len(frame):
             frame[end] = _xxh32_of_few(bytes(frame[4:end])) >> 8 & 0xFF
@@ -276,7 +294,7 @@ def _unzstd(data: Buffer, max_size: int) -> Iterator[bytes]:
         for frame, blocks in _zstd_frames(memoryview(data)):
             if zstandard.frame_content_size(frame) > max_size:
                 raise DecompressedTooLarge(max_size)
-            bound = blocks * _ZSTD_BLOCK_MAX
+            bound = blocks * ZSTD_BLOCK_MAX
             if bound <= _ZSTD_AT_ONCE:
                 yield decoder.decompress(frame, max_output_size=bound, allow_extra_data=False)
                 continue
@@ -288,36 +306,46 @@ def _unzstd(data: Buffer, max_size: int) -> Iterator[bytes]:
 
 
 def _zstd_frames(view: memoryview) -> Iterator[tuple[memoryview, int]]:
-    """Cut the payload into frames by walking their block headers: (frame, number of blocks).
+    """Cut the payload into frames: (frame, number of blocks)."""
+    position = 0
+    while True:
+        end, blocks = zstd_frame(view, position)
+        yield view[position:end], blocks
+        if end == len(view):
+            return
+        position = end
+
+
+def zstd_frame(view: memoryview, start: int, max_blocks: int = _NO_LIMIT) -> tuple[int, int]:
+    """Find the end of a frame by walking its block headers: (end, number of blocks); end -1 for more than the limit.
 
     The walk proves that nothing is cut off, which the streaming decoder does not tell, and bounds the output before
     anything is decoded: a block inflates to 128 KiB at most. Source: RFC 8878, 3.1.1.
+    Raises: CorruptBatch, zstandard.ZstdError.
     """
     import zstandard
 
-    position, end = 0, len(view)
-    while True:
-        start = position
-        if end - start < _ZSTD_HEAD_MAX:
-            rest: Buffer = bytes(view[start:]) + bytes(_ZSTD_HEAD_MAX)  # a header is never read past these zeros
-        else:
-            rest = view[start:]
-        has_checksum = zstandard.get_frame_parameters(rest).has_checksum
-        position += zstandard.frame_header_size(rest)
-        blocks, is_last = 0, False
-        while not is_last:
-            if position + _ZSTD_BLOCK_HEADER > end:
-                raise CorruptBatch("zstd payload is truncated")
-            word = view[position] | view[position + 1] << 8 | view[position + 2] << 16
-            is_last = bool(word & 1)
-            position += _ZSTD_BLOCK_HEADER + (1 if word >> 1 & 3 == _ZSTD_RLE else word >> 3)
-            blocks += 1
-        position += _ZSTD_CHECKSUM if has_checksum else 0
-        if position > end:
+    end = len(view)
+    if end - start < _ZSTD_HEAD_MAX:
+        rest: Buffer = bytes(view[start:]) + bytes(_ZSTD_HEAD_MAX)  # a header is never read past these zeros
+    else:
+        rest = view[start:]
+    has_checksum = zstandard.get_frame_parameters(rest).has_checksum
+    position = start + zstandard.frame_header_size(rest)
+    blocks, is_last = 0, False
+    while not is_last:
+        if position + _ZSTD_BLOCK_HEADER > end:
             raise CorruptBatch("zstd payload is truncated")
-        yield view[start:position], blocks
-        if position == end:
-            return
+        if blocks == max_blocks:
+            return -1, blocks
+        word = view[position] | view[position + 1] << 8 | view[position + 2] << 16
+        is_last = bool(word & 1)
+        position += _ZSTD_BLOCK_HEADER + (1 if word >> 1 & 3 == _ZSTD_RLE else word >> 3)
+        blocks += 1
+    position += _ZSTD_CHECKSUM if has_checksum else 0
+    if position > end:
+        raise CorruptBatch("zstd payload is truncated")
+    return position, blocks
 
 
 _ENCODERS: dict[int, Callable[[Buffer, int | None], bytes]] = {

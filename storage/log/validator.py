@@ -86,13 +86,6 @@ class ValidatedBatch(NamedTuple):
     """The re-encoded batch, or None if the caller's bytes are to be stored (perhaps patched in place)."""
 
 
-def needs_decompression(records: Buffer, config: LogConfig) -> bool:
-    """Tell, from one byte, whether validate will inflate or compress: such work belongs off the loop if it is large."""
-    if len(records) < HEADER_SIZE:
-        return False
-    return records[_ATTRIBUTES_LOW_AT] & CODEC_MASK != 0 or may_compress(config)
-
-
 def may_compress(config: LogConfig) -> bool:
     """Tell whether a log stores what comes uncompressed in another form."""
     return config.compression_type not in ("producer", "uncompressed")
@@ -105,10 +98,12 @@ def validate(
     now_ms: int,
     origin: AppendOrigin = _CLIENT,
     request_version: int = LATEST_REQUEST_VERSION,
+    inflated: Buffer | None = None,
 ) -> ValidatedBatch:
     """Check exactly one batch for an append on the leader.
 
-    A writable buffer is patched in place where timestamps change; a read-only one is copied for that.
+    A writable buffer is patched in place where timestamps change; a read-only one is copied for that. Whoever has
+    inflated the records of a compressed batch already gives them.
     Raises: InvalidRecord, InvalidTimestamp, CorruptRecord, RecordTooLarge, UnsupportedCompression; the buffer is then
     unchanged. Blocking: cpu.
     """
@@ -143,7 +138,7 @@ def validate(
         _check_header(header, is_client)
 
     if codec:
-        data = _inflate(codec, memoryview(data)[HEADER_SIZE:], header, config)
+        data = _inflate(codec, memoryview(data)[HEADER_SIZE:], header, config, inflated)
     start = 0 if codec else HEADER_SIZE
     try:
         lowest, highest, first_null_key = scan_records(data, count, start)
@@ -244,13 +239,18 @@ def inflation_bound(config: LogConfig) -> int:
     return max(MAX_DECOMPRESSED_BYTES, _INFLATED_PER_MESSAGE_BYTE * config.max_message_bytes)
 
 
-def _inflate(codec: int, payload: memoryview, header: BatchHeader, config: LogConfig) -> Buffer:
+def _inflate(
+    codec: int, payload: memoryview, header: BatchHeader, config: LogConfig, inflated: Buffer | None
+) -> Buffer:
     """Decompress within a bound, and apply the optional limit on single records."""
     bound = inflation_bound(config)
     if config.compression_type == "uncompressed":
         bound = config.max_message_bytes  # what inflates beyond it could not be stored anyway
     try:
-        section = decompress(codec, payload, max_size=bound)
+        if inflated is not None and len(inflated) <= bound:
+            section = inflated
+        else:
+            section = decompress(codec, payload, max_size=bound)
     except CorruptBatch as fault:
         raise CorruptRecord(f"Record batch is corrupt: {fault}") from fault
     except DecompressedTooLarge as fault:

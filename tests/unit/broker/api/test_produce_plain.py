@@ -283,7 +283,7 @@ def test_changed_settings_hold_for_the_next_request(wire: Wire) -> None:
 def stored_codec(wire: Wire, offset: int) -> int:
     """Give the codec of the batch at an offset."""
     log = wire.hosted.manager.get("t", 0).log
-    found = log.read(offset, max_bytes=1, bound=offset + 1, min_one_batch=True)
+    found = log.read(offset, max_bytes=1, bound=log.log_end_offset, min_one_batch=True)
     assert found.region is not None
     codec = parse_header(found.region.read()).codec
     found.region.release()
@@ -328,3 +328,45 @@ def test_a_request_is_held_to_the_quota_of_its_client(wire: Wire, version: int) 
     wire.send(one(), version=version)
     assert wire.throttle_ms == 0
     assert wire.taken == 6
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+@pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
+def test_compressed_batches_are_unpacked_on_the_loop(wire: Wire, codec: Codec, timestamp_type: str) -> None:
+    wire.hosted.configure("t", LogConfig(message_timestamp_type=timestamp_type))
+    stamp = -1 if timestamp_type == "CreateTime" else NOW_MS
+    batch = bytes(build_batch([(b"k", bytes(range(256)) * 4)] * 30, timestamp=NOW_MS, codec=codec))
+    answers = wire.send_all(*(("t", index, batch) for index in range(3)))
+    assert [(a.error_code, a.base_offset, a.log_append_time_ms) for a in answers] == [(0, 0, stamp)] * 3
+    assert wire.taken == 1
+    assert stored_codec(wire, 0) == codec
+
+
+def test_a_fault_within_a_compressed_batch_is_that_batch_s_alone(wire: Wire) -> None:
+    wire.hosted.configure("t", LogConfig(cleanup_policy=frozenset({"compact"})))
+    keyless = bytes(build_batch([(None, b"v")] * 9, timestamp=NOW_MS, codec=Codec.LZ4))
+    good, bad = wire.send_all(("t", 0, one(codec=Codec.LZ4)), ("t", 1, keyless))
+    assert (good.error_code, bad.error_code) == (ErrorCode.NONE, ErrorCode.INVALID_RECORD)
+    assert len(bad.record_errors) == 9
+    assert wire.taken == 1
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_a_bomb_sends_its_request_the_long_way_and_leaves_the_frame_as_it_was(wire: Wire, codec: Codec) -> None:
+    wire.hosted.configure("t", LogConfig(message_timestamp_type="LogAppendTime"))
+    bomb = bytes(build_batch([(b"k", bytes(20 << 20))], timestamp=NOW_MS, codec=codec))
+    frame = bytearray(one(codec=codec) + bomb)
+    small = len(one(codec=codec))
+    batches = [(0, memoryview(frame)[:small]), (1, memoryview(frame)[small:])]
+    assert wire.serve((12, 1, CLIENT, 1, [("t", bytes(16), b"", batches)]), wire.context) is LONG_WAY
+    assert frame == one(codec=codec) + bomb
+    assert [wire.hosted.manager.get("t", index).log.log_end_offset for index in range(2)] == [0, 0]
+
+
+def test_what_must_be_compressed_for_the_log_goes_the_long_way_unless_it_is_small(wire: Wire) -> None:
+    wire.hosted.configure("t", LogConfig(compression_type="gzip"))
+    assert wire.send(one()).error_code == ErrorCode.NONE
+    assert wire.taken == 1
+    for batch in (one(b"v" * 5000), one(codec=Codec.LZ4)):
+        request = (12, 1, CLIENT, 1, [("t", bytes(16), b"", [(0, memoryview(bytearray(batch)))])])
+        assert wire.serve(request, wire.context) is LONG_WAY

@@ -21,7 +21,7 @@ from storage.errors import (
     RecordTooLarge,
     UnsupportedCompression,
 )
-from storage.log.validator import needs_decompression, validate
+from storage.log.validator import validate
 from storage.types import AppendOrigin
 
 NOW = 1700000000000
@@ -343,21 +343,6 @@ def test_a_timestamp_beyond_64_bits_is_invalid():
     config = LogConfig(message_timestamp_after_max_ms=2**63 - 1)
     batch = changed(build_batch([(None, b"v", (), NOW), (None, b"v", (), NOW + 99)]), base_timestamp=2**63 - 10)
     refuse(InvalidRecord, batch, config)
-
-
-@pytest.mark.parametrize(
-    ("codec", "compression_type", "needs"),
-    [
-        (Codec.NONE, "producer", False),
-        (Codec.NONE, "uncompressed", False),
-        (Codec.NONE, "gzip", True),
-        (Codec.ZSTD, "producer", True),
-        (Codec.LZ4, "lz4", True),
-    ],
-)
-def test_work_for_a_codec_is_foretold(codec, compression_type, needs):
-    assert needs_decompression(batch_of(codec=codec), LogConfig(compression_type=compression_type)) is needs
-    assert not needs_decompression(b"short", PRODUCER)
 
 
 def test_the_result_carries_the_header_type_the_log_expects():
