@@ -20,7 +20,6 @@ def warm(session: Session, name: str) -> None:
     """Read a topic a few times from the page cache, each time in a new group; note the rate over all passes."""
     topic = READS[name]
     count = produce.filled(session, topic)
-    session.tools.consume(topic, count=count, group=f"{name}-warm-up")
     before = session.cpu_seconds()
     seconds = 0.0
     for number in range(PASSES):
