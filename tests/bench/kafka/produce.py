@@ -33,7 +33,6 @@ SHAPES = {
     "produce-1k": Shape(1024, 600_000, LARGE_BATCHES),
     "produce-100b": Shape(100, 2_500_000, LARGE_BATCHES),
 }
-
 """In the order in which they run: those of the goals last, when a JVM has compiled all it will."""
 
 KEPT = ("produce-1k", "produce-100b", "produce-100b-lz4")

@@ -74,5 +74,6 @@ def chosen(kind: Kind, only: list[str]) -> dict[str, Workload]:
 
 
 def wanted(name: str, only: list[str]) -> bool:
-    """Tell whether a workload was asked for: by name, by the beginning of several names, or as one of all."""
-    return not only or any(name.startswith(one) for one in only)
+    """Tell whether a workload was asked for: by its name, by the beginning of several names, or as one of all."""
+    whole = names()
+    return not only or any(name == one or (one not in whole and name.startswith(one)) for one in only)

@@ -98,6 +98,7 @@ def test_workloads_are_chosen_by_the_beginning_of_their_names() -> None:
     assert list(workloads.chosen(main, ["one-in-flight"])) == ["one-in-flight-1", "one-in-flight-64"]
     assert workloads.chosen(tuned, ["one-in-flight"]) == {}
     assert list(workloads.chosen(tuned, ["tuned-consume"])) == ["consume-1k"]
+    assert list(workloads.chosen(main, ["produce-1k"])) == ["produce-1k"], "a whole name is not a beginning"
     assert set(workloads.chosen(main, [])) == set(main.workloads)
 
 
