@@ -2,8 +2,8 @@
 
 ``python -m tests.bench.kafka [--rounds N] [--only NAME ...] [--scale S] [--directory DIR] [--list]``
 
-`--only` takes the names that `--list` gives, or beginnings of several. What is chosen replaces the same rows of earlier runs in
-``build/bench-kafka.json``; ``docs/benchmarks.md`` is written once every row has been measured.
+`--only` takes the names that `--list` gives, or beginnings of several. What is chosen replaces the same rows of earlier
+runs in ``build/bench-kafka.json``; ``docs/benchmarks.md`` is written once every row has been measured.
 """
 
 import argparse
