@@ -14,6 +14,7 @@ from typing import Any
 from broker.api.route import LONG_WAY, EncodedResponse, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
 from broker.net.connection import CloseConnection, Connection
+from broker.partition.purgatory import Parked
 from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.runtime.failures import unexplained
 from broker.runtime.tasks import start_inline
@@ -65,17 +66,17 @@ class Dispatcher:
 
     def execute(
         self, frame: memoryview, connection: Connection
-    ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]]]:
-        """Run one request: (True, pieces), or (False, coroutine) when it waits.
+    ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]] | Parked]:
+        """Run one request: (True, pieces), or (False, what waits) when it does.
 
         Raises: ProtocolError, CloseConnection.
         """
         started_ns = self.monotonic_ns()
         plain = self._plain.get(frame[1]) if len(frame) > 1 else None
         if plain is not None:
-            pieces = self._run_plain(plain, frame, connection, started_ns)
-            if pieces is not None:
-                return True, pieces
+            response = self._run_plain(plain, frame, connection, started_ns)
+            if response is not None:
+                return type(response) is list, response
         try:
             api_key, version, correlation_id, client_id, body_position = decode_request_header(frame)
         except UnsupportedVersion as unsupported:
@@ -115,7 +116,7 @@ class Dispatcher:
 
     def _run_plain(
         self, plain: tuple[Plain, _Served], frame: memoryview, connection: Connection, started_ns: int
-    ) -> list[Any] | None:
+    ) -> list[Any] | Parked | None:
         """Have a request served from its frame; None when it has to take the long way."""
         way, served = plain
         request = way.read(frame)
@@ -130,13 +131,33 @@ class Dispatcher:
             if response is LONG_WAY:
                 context.meter = None
                 return None
-            pieces = [response] if type(response) is bytes else self._answer(served, connection, response)
+            if type(response) is list:
+                pieces = response
+            elif isinstance(response, Parked):
+                served.stats.received_bytes += len(frame)
+                self._begin_parked(response, served, connection, started_ns)
+                return response
+            else:
+                pieces = [response] if type(response) is bytes else self._answer(served, connection, response)
         except Exception as failure:
             raise self._failed(served, context, failure) from failure
         stats = served.stats
         stats.received_bytes += len(frame)
         stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
         return pieces
+
+    def _begin_parked(self, parked: Parked, served: _Served, connection: Connection, started_ns: int) -> None:
+        """Bring the answer of a parked request to its connection."""
+
+        def answered(pieces: list[Any]) -> None:
+            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
+            connection.answer_parked(pieces)
+
+        def failed(failure: Exception) -> None:
+            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
+            connection.fail_parked(self._failed(served, connection.context, failure))
+
+        parked.begin(answered, failed)
 
     async def _finish(
         self, served: _Served, connection: Connection, work: Coroutine[Any, Any, Any], started_ns: int

@@ -15,20 +15,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from broker.api.errors import code_of
-from broker.api.fetch_sessions import FIRST_VERSION_WITH_IDS, FetchSessions, Key, Opened, Wanted
+from broker.api.fetch_sessions import FetchSessions, Key, Opened, Wanted
+from broker.api.fetch_short import FIRST_VERSION, LAST_VERSION, PlainFetch, ShortFetch, read_plain
 from broker.api.leaders import Leaders
-from broker.api.route import RequestContext, Route
+from broker.api.route import Plain, RequestContext, Route
 from broker.metadata.image import ClusterImage
 from broker.partition.errors import InconsistentTopicIdRequested, UnknownPartition, UnknownTopicId
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import READ_COMMITTED, Partition
-from broker.partition.purgatory import Waiter
+from broker.partition.purgatory import Parked, Waiter
 from broker.quota.clients import RequestMeter
 from protocol.api_keys import ApiKey
 from protocol.codec import encode
 from protocol.errors import ErrorCode
+from protocol.fast.fetch import TopicKey
 from protocol.frame import SIZE_BYTES
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -46,6 +49,7 @@ from storage.segment.region import Region
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
 FIRST_VERSION_WITH_LEADERS = 12
 FIRST_VERSION_WITH_ENDPOINTS = 16
+NO_ID = bytes(16)
 
 
 class FetchApi:
@@ -67,16 +71,22 @@ class FetchApi:
         self._max_bytes = max_bytes
         self._parked: set[Waiter] = set()  # requests that wait for data now
         self._is_stopping = False
+        self._short_way = ShortFetch(partitions, image, sessions, max_bytes, self.answer_now)
 
     def stop(self) -> None:
         """Answer who is parked with what there is, and let nobody wait any more: the broker stops."""
         self._is_stopping = True
         for waiter in self._parked:
             waiter.wake(self)
+        self._short_way.stop()
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
-        return (Route(ApiKey.FETCH, 4, 18, self.fetch),)
+        return (Route(ApiKey.FETCH, FIRST_VERSION, LAST_VERSION, self.fetch, Plain(read_plain, self.serve_plain)),)
+
+    def serve_plain(self, request: PlainFetch, context: RequestContext) -> list[Any] | Parked | object:
+        """Answer or park what goes the short way."""
+        return self._short_way.serve(request, context)
 
     async def fetch(self, request: FetchRequest, context: RequestContext) -> FetchResponse:
         """Read, wait if there is too little, and answer."""
@@ -153,8 +163,7 @@ class FetchApi:
                     served.append(key)
             if key[0] != last_topic:
                 last_topic = key[0]
-                wanted = opened.wanted[key]
-                topics.append(FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=[]))
+                topics.append(_topic_response(key[0]))
             topics[-1].partitions.append(data)
         if session is not None and goes_out:
             session.served(served)
@@ -165,16 +174,16 @@ class FetchApi:
 
     # --- one partition ---
 
-    def find(self, wanted: Wanted, version: int) -> Partition:
+    def find(self, wanted: Wanted) -> Partition:
         """Find the partition a client names. Raises: broker.partition.errors."""
-        if version < FIRST_VERSION_WITH_IDS:
-            index = wanted.fetch.partition
-            return self._partitions.find((wanted.topic, index)) or self._partitions.get(wanted.topic, index)
-        topic = self._image().topics_by_id.get(wanted.topic_id)
+        name, index = wanted.key
+        if isinstance(name, str):
+            return self._partitions.find((name, index)) or self._partitions.get(name, index)
+        topic = self._image().topics_by_id.get(name)
         if topic is None:
             raise UnknownTopicId
-        partition = self._partitions.get(topic.name, wanted.fetch.partition)
-        if partition.topic_id != wanted.topic_id:
+        partition = self._partitions.get(topic.name, index)
+        if partition.topic_id != name:
             raise InconsistentTopicIdRequested
         return partition
 
@@ -188,7 +197,7 @@ class FetchApi:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         data = PartitionData(
-            partition_index=wanted.fetch.partition,
+            partition_index=wanted.index,
             error_code=code,
             high_watermark=-1,
             last_stable_offset=-1,
@@ -207,6 +216,24 @@ class FetchApi:
     def max_bytes(self) -> int:
         """The broker's own limit of one response (fetch.max.bytes)."""
         return self._max_bytes
+
+    def answer_now(self, request: FetchRequest, opened: Opened, context: RequestContext) -> FetchResponse:
+        """Answer a request that waits no longer, with what there is."""
+        if opened.is_overtaken():
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        reading = _Reading(self, request, context, opened.wanted)
+        try:
+            reading.read_all()
+            return self._answer(reading, opened, context)
+        except BaseException:
+            reading.release()
+            raise
+
+
+def _topic_response(topic: TopicKey) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic, topic_id=NO_ID, partitions=[])
+    return FetchableTopicResponse(topic="", topic_id=topic, partitions=[])
 
 
 class _Reading:
@@ -265,7 +292,7 @@ class _Reading:
     def _read(self, key: Key, wanted: Wanted) -> PartitionData:
         partition: Partition | None = None
         try:
-            partition = self.partitions[key] = self._api.find(wanted, self._context.api_version)
+            partition = self.partitions[key] = self._api.find(wanted)
             if partition.is_deleted:
                 raise UnknownPartition(f"Topic {partition.tp.topic} was deleted.")
             return self._read_log(key, wanted, partition)
@@ -279,11 +306,10 @@ class _Reading:
             return data
 
     def _read_log(self, key: Key, wanted: Wanted, partition: Partition) -> PartitionData:
-        fetch = wanted.fetch
-        partition.ensure_leader(fetch.current_leader_epoch)
+        partition.ensure_leader(wanted.leader_epoch)
         log = partition.log
         data = PartitionData(
-            partition_index=fetch.partition,
+            partition_index=wanted.index,
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
@@ -291,18 +317,18 @@ class _Reading:
             preferred_read_replica=-1,
             records=b"",
         )
-        if fetch.last_fetched_epoch >= 0:
-            epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
+        if wanted.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
             if epoch < 0:
-                raise OffsetOutOfRange(fetch.fetch_offset, log.log_start_offset, log.log_end_offset)
-            if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
+                raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
+            if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 self._has_outcome = True
                 return data
         bound = partition.bound(self._isolation_level)
         found = log.read(
-            fetch.fetch_offset,
-            max_bytes=max(0, min(fetch.partition_max_bytes, self._max_bytes - self._found_bytes)),
+            wanted.fetch_offset,
+            max_bytes=max(0, min(wanted.max_bytes, self._max_bytes - self._found_bytes)),
             bound=bound,
             min_one_batch=not self._found_bytes,
         )
@@ -312,7 +338,7 @@ class _Reading:
         if self._isolation_level == READ_COMMITTED:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in log.transactions.aborted_in(fetch.fetch_offset, found)
+                for producer_id, first_offset in log.transactions.aborted_in(wanted.fetch_offset, found)
             ]
         return data
 

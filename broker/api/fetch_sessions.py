@@ -11,32 +11,47 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from protocol.fast.fetch import FIRST_VERSION_WITH_IDS, Row, TopicKey
+from protocol.messages.fetch import FetchRequest, PartitionData
 from storage.env.clock import Rng
 
 NO_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = 2**31 - 1
-FIRST_VERSION_WITH_IDS = 13
 EVICTABLE_AFTER_MS = 120_000
 
-Key = tuple[str | bytes, int]
+Key = tuple[TopicKey, int]
 """(topic name, or topic id from v13 on; partition)"""
+Asked = list[tuple[TopicKey, list[Row]]]
+"""What a request says of partitions, by topic."""
 
 
 class Wanted:
     """One partition a client wants, and what it was told of it last."""
 
-    __slots__ = ("fetch", "had_error", "high_watermark", "log_start_offset", "topic", "topic_id")
+    __slots__ = (
+        "fetch_offset",
+        "had_error",
+        "high_watermark",
+        "index",
+        "key",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "max_bytes",
+    )
 
-    def __init__(self, topic: str, topic_id: bytes, fetch: FetchPartition) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.fetch = fetch
+    def __init__(self, key: Key, row: Row) -> None:
+        self.key = key
+        self.index, self.leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.max_bytes = row
         self.high_watermark = -1
         self.log_start_offset = -1
         self.had_error = False
+
+    def ask(self, row: Row) -> None:
+        """Take over what a request says of the partition."""
+        _, self.leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.max_bytes = row
 
     def has_news(self, data: PartitionData, remember: bool) -> bool:
         """Tell whether an incremental response must name the partition; if it goes out, remember what it says.
@@ -72,17 +87,22 @@ class Session:
         self.epoch = 1
         self.last_used_ms = now_ms
 
-    def update(self, request: FetchRequest) -> None:
-        """Take in the changes an incremental request names."""
-        for topic in request.forgotten_topics_data:
-            for partition in topic.partitions:
-                self.wanted.pop((topic.topic_id if self.uses_ids else topic.topic, partition), None)
-        for key, changed in wanted_of(request, self.uses_ids).items():
-            known = self.wanted.get(key)
-            if known is None:
-                self.wanted[key] = changed
-            else:
-                known.fetch = changed.fetch
+    def update(self, topics: Asked, forgotten: Iterable[Key]) -> None:
+        """Take in the changes an incremental request names.
+
+        To do it twice changes nothing more, unless a partition is both forgotten and named.
+        """
+        wanted = self.wanted
+        for key in forgotten:
+            wanted.pop(key, None)
+        for topic, rows in topics:
+            for row in rows:
+                key = (topic, row[0])
+                known = wanted.get(key)
+                if known is None:
+                    wanted[key] = Wanted(key, row)
+                else:
+                    known.ask(row)
 
     def advance(self) -> None:
         """Expect the next epoch; after the largest comes 1."""
@@ -141,9 +161,10 @@ class FetchSessions:
         """
         uses_ids = version >= FIRST_VERSION_WITH_IDS
         epoch = request.session_epoch
+        topics = asked_by(request, uses_ids)
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)
-            return Opened(ErrorCode.NONE, wanted_of(request, uses_ids), None, epoch == INITIAL_EPOCH)
+            return Opened(ErrorCode.NONE, wanted_of(topics), None, epoch == INITIAL_EPOCH)
         session = self._sessions.get(request.session_id)
         if session is None:
             return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -151,13 +172,25 @@ class FetchSessions:
             return _refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_ids != uses_ids:
             return _refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(request)
-        session.advance()
+        session.update(topics, forgotten_by(request, uses_ids))
+        self.advance(session)
         if not session.wanted:
             del self._sessions[session.id]
             return Opened(ErrorCode.NONE, {}, None, False)
-        self._touch(session)
         return Opened(ErrorCode.NONE, session.wanted, session, False, session.epoch)
+
+    def find(self, session_id: int, epoch: int, version: int) -> Session | None:
+        """Find the session an incremental request goes on with; None where it is to be told why it cannot."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or session.uses_ids != (version >= FIRST_VERSION_WITH_IDS):
+            return None
+        return session
+
+    def advance(self, session: Session) -> None:
+        """Note that an incremental request is served."""
+        session.advance()
+        session.last_used_ms = self._now_ms()
+        self._sessions[session.id] = self._sessions.pop(session.id)
 
     def create(self, wanted: dict[Key, Wanted], version: int) -> Session | None:
         """Open a session for a full request, if there is room."""
@@ -169,10 +202,6 @@ class FetchSessions:
         session = Session(session_id, version >= FIRST_VERSION_WITH_IDS, wanted, self._now_ms())
         self._sessions[session_id] = session
         return session
-
-    def _touch(self, session: Session) -> None:
-        session.last_used_ms = self._now_ms()
-        self._sessions[session.id] = self._sessions.pop(session.id)
 
     def _evict(self, newcomer_size: int) -> bool:
         if not self._sessions:
@@ -187,13 +216,38 @@ class FetchSessions:
         return True
 
 
-def wanted_of(request: FetchRequest, uses_ids: bool) -> dict[Key, Wanted]:
+def wanted_of(topics: Asked) -> dict[Key, Wanted]:
     """List the partitions a request names, in its order; a partition named twice counts once, as named last."""
-    return {
-        (topic.topic_id if uses_ids else topic.topic, fetch.partition): Wanted(topic.topic, topic.topic_id, fetch)
+    return {(topic, row[0]): Wanted((topic, row[0]), row) for topic, rows in topics for row in rows}
+
+
+def asked_by(request: FetchRequest, uses_ids: bool) -> Asked:
+    """Give what a decoded request says of the partitions it names."""
+    return [
+        (
+            topic.topic_id if uses_ids else topic.topic,
+            [
+                (
+                    one.partition,
+                    one.current_leader_epoch,
+                    one.fetch_offset,
+                    one.last_fetched_epoch,
+                    one.partition_max_bytes,
+                )
+                for one in topic.partitions
+            ],
+        )
         for topic in request.topics
-        for fetch in topic.partitions
-    }
+    ]
+
+
+def forgotten_by(request: FetchRequest, uses_ids: bool) -> list[Key]:
+    """Give the partitions that a decoded request wants no more of."""
+    return [
+        (topic.topic_id if uses_ids else topic.topic, partition)
+        for topic in request.forgotten_topics_data
+        for partition in topic.partitions
+    ]
 
 
 def _refused(error: ErrorCode) -> Opened:

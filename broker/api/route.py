@@ -82,7 +82,10 @@ class Plain(NamedTuple):
     read: Callable[[memoryview], tuple[Any, ...] | None]
     """Read a frame: version, correlation id and client id, then what `serve` needs; None for other requests."""
     serve: Callable[[Any, RequestContext], Any]
-    """Serve it without waiting: gives the answer's bytes, or what a handler may return, or LONG_WAY."""
+    """Serve it: gives the answer's bytes or its pieces, or what a handler may return, or LONG_WAY.
+
+    What has to wait gives a Parked (broker.partition.purgatory).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,13 @@ class CloseConnection(Exception):
     """Raised by the dispatcher where the protocol's answer is to hang up."""
 
 
+class Parked(Protocol):
+    """A request that waits without a task and then calls back."""
+
+    def cancel(self) -> None:
+        """Give it up; nobody is called."""
+
+
 class Dispatcher(Protocol):
     """Turns a request frame into response pieces."""
 
@@ -57,8 +64,9 @@ class Dispatcher(Protocol):
 
     def execute(
         self, frame: memoryview, connection: Connection
-    ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]]]:
-        """Run one request: (True, pieces) or (False, a coroutine that gives the pieces when the request has waited).
+    ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]] | Parked]:
+        """Run one request: (True, pieces) or (False, what waits): a coroutine that gives the pieces when it has waited,
+        or a request that calls back.
 
         Raises: ProtocolError for malformed bytes, CloseConnection.
         """
@@ -126,7 +134,7 @@ class Connection:
         self._own_filled = 0
         self._own_size = 0
         # What the next request has to wait for: the parked one, or the end of a mute.
-        self._waiting: asyncio.Task[Any] | asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Task[Any] | Parked | asyncio.TimerHandle | None = None
         self._muted = False
         self._loading: asyncio.Task[None] | None = None  # the load of the cold region that is to be sent next
         self._reading = False
@@ -357,7 +365,10 @@ class Connection:
         else:
             self._park(outcome)  # type: ignore[arg-type]
 
-    def _park(self, work: Coroutine[Any, Any, list[Any]]) -> None:
+    def _park(self, work: Coroutine[Any, Any, list[Any]] | Parked) -> None:
+        if not isinstance(work, Coroutine):
+            self._waiting = work
+            return
         self._waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(work))
 
     async def _finish(self, work: Coroutine[Any, Any, list[Any]]) -> None:
@@ -376,6 +387,17 @@ class Connection:
             return
         self._outbox.add(pieces)
         self._resume()
+
+    def answer_parked(self, pieces: list[Any]) -> None:
+        """Answer a request that has waited without a task."""
+        self._waiting = None
+        self._outbox.add(pieces)
+        self._resume()
+
+    def fail_parked(self, reason: CloseConnection) -> None:
+        """Hang up on a request that has waited without a task and cannot be answered."""
+        self._waiting = None
+        self._hang_up(reason)
 
     def _resume(self) -> None:
         """Go on with what was kept, then with the socket."""

@@ -24,7 +24,7 @@ from broker.partition.errors import (
     UnknownLeaderEpoch,
 )
 from broker.partition.isr import high_watermark
-from broker.partition.purgatory import Waiter
+from broker.partition.purgatory import Wakeable
 from broker.partition.waits import Backlog, HeldRecords
 from config.views import LONG_MAX, LogConfig
 from protocol.records.control import build_marker
@@ -132,7 +132,7 @@ class Partition:
         self._unwritten: HeldRecords | None = None  # since the first append that went into memory
         self._backlog: Backlog | None = None  # while appends have to wait
         self._closed_for: frozenset[str] = frozenset()  # why they have to, once more than the backlog is let in
-        self.waiters: set[Waiter] = set()
+        self.waiters: set[Wakeable] = set()
         self.appended_bytes = 0
         self.appended_records = 0
         self._take_charge()

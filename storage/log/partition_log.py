@@ -30,6 +30,7 @@ from storage.log.flush import flush_now
 from storage.log.guard import guarded
 from storage.log.loader import LoadParameters, load
 from storage.log.log_transactions import LogTransactions
+from storage.log.offsets import LogOffsets
 from storage.log.page_budget import PageCacheBudget
 from storage.log.reader import FetchSlice, LogReader
 from storage.log.removal import Removal, note_removed, retain
@@ -161,6 +162,11 @@ class PartitionLog:
     def config(self, config: LogConfig) -> None:
         if config != self._state.config:
             self._state.config = config
+
+    @property
+    def offsets(self) -> LogOffsets:
+        """All offsets at once, for who reads several; only the log moves them."""
+        return self._offsets
 
     @property
     def log_start_offset(self) -> int:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from broker.api.dispatch import Dispatcher
-from broker.api.route import EncodedResponse, RequestContext, Route
+from broker.api.route import EncodedResponse, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats
 from broker.net.connection import CloseConnection
+from broker.partition.purgatory import Parked
 from broker.quota.clients import ClientQuotas
 from broker.quota.rates import Windows
 from protocol.api_keys import ApiKey
@@ -278,3 +279,53 @@ def test_a_request_that_ends_its_connection_mutes_nothing(bench: Bench, mutes: l
     with pytest.raises(CloseConnection):
         bench.run(LIST_GROUPS_V1)
     assert not mutes
+
+
+# --- the way of plain requests ---
+
+
+class Waiting(Parked):
+    """A plain request that has parked."""
+
+    def __init__(self) -> None:
+        """Leave out the purgatory: only the dispatcher is of interest here."""
+
+    def begin(self, answered: Callable[[list[Any]], None], failed: Callable[[Exception], None]) -> None:
+        self.answered, self.failed = answered, failed
+
+
+def with_plain_way(bench: Bench, outcome: Any) -> None:
+    """Have ListGroups served from its frame, with this outcome."""
+    plain = Plain(lambda frame: (0, 42, "app"), lambda request, context: outcome)
+    routes = {
+        ApiKey.LIST_GROUPS: Route(ApiKey.LIST_GROUPS, 0, 4, bench._handle, plain),
+        ApiKey.API_VERSIONS: Route(ApiKey.API_VERSIONS, 0, 4, bench._handle),
+    }
+    bench.dispatcher = Dispatcher(routes, bench.stats, bench.quotas, count(0, 1_000_000).__next__)
+
+
+def test_the_pieces_of_a_plain_request_go_out_as_they_are(bench: Bench) -> None:
+    with_plain_way(bench, [b"pieces", b" and regions"])
+    assert bench.answered(LIST_GROUPS_V0) == b"pieces and regions"
+    assert not bench.requests
+    assert sum(bench.stats.of("list_groups").latency.counts) == 1
+
+
+def test_a_plain_request_that_has_parked_is_counted_when_it_is_answered_or_has_failed(bench: Bench) -> None:
+    parked = Waiting()
+    with_plain_way(bench, parked)
+    told: list[Any] = []
+    connection: Any = SimpleNamespace(
+        context=RequestContext(3, LISTENER, "10.0.0.9"), answer_parked=told.append, fail_parked=told.append
+    )
+    stats = bench.stats.of("list_groups")
+    for ended in (1, 2):
+        assert bench.dispatcher.execute(memoryview(LIST_GROUPS_V0), connection) == (False, parked)
+        assert sum(stats.latency.counts) == ended - 1
+        if ended == 1:
+            parked.answered([b"later"])
+        else:
+            parked.failed(ValueError("broken"))
+        assert sum(stats.latency.counts) == ended
+    assert told[0] == [b"later"] and isinstance(told[1], CloseConnection)
+    assert (stats.failed, stats.received_bytes) == (1, 2 * len(LIST_GROUPS_V0))

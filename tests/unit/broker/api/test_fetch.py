@@ -1,4 +1,4 @@
-"""Fetch over real logs: size rules, isolation, errors, sessions and long polls."""
+"""Fetch over real logs, the long way and the short one: size rules, isolation, errors, sessions and long polls."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import pytest
 from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
 from broker.api.leaders import Leaders
+from broker.api.route import LONG_WAY, RequestContext
 from broker.partition.partition import Partition
 from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.quota.rates import Windows
 from config.views import LogConfig
 from protocol.api_keys import ApiKey
-from protocol.codec import encode_bytes
+from protocol.codec import decode, encode_bytes
 from protocol.errors import ErrorCode
+from protocol.headers import request_header, response_prefix
 from protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -48,8 +50,9 @@ BATCH_BYTES = len(batch())
 class Consumer:
     """A client of the family, without the wire."""
 
-    def __init__(self, hosted: Hosted) -> None:
+    def __init__(self, hosted: Hosted, *, short: bool = False) -> None:
         self.hosted = hosted
+        self.short = short
         ids = count(1)
         self.sessions = FetchSessions(4, lambda: next(ids), lambda: 0.0)
         self.api = FetchApi(hosted.manager, hosted.image, self.sessions, Leaders(hosted.image), MAX_BYTES)
@@ -93,7 +96,34 @@ class Consumer:
         )
         asking = context(ApiKey.FETCH, version)
         asking.meter = meter
+        if self.short:
+            return await self.fetch_short(request, asking)
         return await self.api.fetch(request, asking)
+
+    async def fetch_short(self, request: FetchRequest, asking: RequestContext) -> FetchResponse:
+        """Have a request answered as one that comes over the wire; the records of the answer are bytes."""
+        version = asking.api_version
+        header = request_header(ApiKey.FETCH, version, asking.correlation_id, asking.client_id)
+        frame = memoryview(header + encode_bytes(request, version))
+        plain = self.api.routes()[0].plain
+        asked = plain.read(frame) if plain is not None else None
+        assert plain is not None and asked is not None
+        assert asked[:3] == (version, asking.correlation_id, asking.client_id)
+        pieces = plain.serve(asked, asking)
+        if pieces is LONG_WAY:
+            return await self.api.fetch(request, asking)
+        if not isinstance(pieces, list):
+            parked, answered = pieces, asyncio.get_running_loop().create_future()
+            parked.begin(answered.set_result, answered.set_exception)
+            try:
+                pieces = await answered
+            except asyncio.CancelledError:
+                parked.cancel()
+                raise
+        whole = joined(pieces)
+        prefix = response_prefix(ApiKey.FETCH, asking.api_version, asking.correlation_id)
+        assert whole[:4] == (len(whole) - 4).to_bytes(4, "big") and whole[4:].startswith(prefix)
+        return decode(FetchResponse, asking.api_version, whole, 4 + len(prefix))
 
     async def one(self, *wanted: tuple[str, int, int], **options: Any) -> PartitionData:
         response = await self.fetch(*wanted, **options)
@@ -101,9 +131,21 @@ class Consumer:
         return data
 
 
-@pytest.fixture
-async def consumer(hosted: Hosted) -> Consumer:
-    return Consumer(hosted)
+@pytest.fixture(params=[False, True], ids=["long way", "short way"])
+async def consumer(hosted: Hosted, request: pytest.FixtureRequest) -> Consumer:
+    return Consumer(hosted, short=request.param)
+
+
+def joined(pieces: list[Any]) -> bytes:
+    """Give the bytes of an answer and release its regions."""
+    whole = b""
+    for piece in pieces:
+        if isinstance(piece, FileRegion):
+            whole += piece.read()
+            piece.release()
+        else:
+            whole += piece
+    return whole
 
 
 def parts(response: FetchResponse) -> list[PartitionData]:
@@ -112,11 +154,8 @@ def parts(response: FetchResponse) -> list[PartitionData]:
 
 def offsets(data: PartitionData) -> list[int]:
     """Give the base offsets of the batches in an answer."""
-    region = data.records
-    if not isinstance(region, FileRegion):
-        return []
-    found, stored = [], region.read()
-    region.release()
+    records = data.records
+    found, stored = [], joined([records]) if records else b""
     while stored:
         found.append(int.from_bytes(stored[:8], "big"))
         stored = stored[int.from_bytes(stored[8:12], "big") + 12 :]

@@ -97,7 +97,7 @@ def test_an_incremental_request_adds_changes_and_forgets_partitions() -> None:
     changes.topics.append(FetchTopic(topic="b", partitions=[FetchPartition(partition=0, fetch_offset=7)]))
     opened = all_sessions.open(changes, BY_NAME)
     assert list(opened.wanted) == [("b", 0), ("c", 0)]
-    assert opened.wanted["b", 0].fetch.fetch_offset == 7
+    assert opened.wanted["b", 0].fetch_offset == 7
 
 
 def test_forgetting_the_last_partition_ends_the_session() -> None:
@@ -118,7 +118,7 @@ def test_a_partition_that_returned_data_is_served_last_next_time() -> None:
 
 
 def test_news_are_data_errors_their_end_and_moved_offsets() -> None:
-    wanted = Wanted("a", bytes(16), FetchPartition())
+    wanted = Wanted(("a", 0), (0, -1, 0, -1, 1))
 
     def data(**fields: object) -> PartitionData:
         return PartitionData(high_watermark=5, log_start_offset=0, records=b"", preferred_read_replica=-1, **fields)  # type: ignore[arg-type]

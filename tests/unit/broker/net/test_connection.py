@@ -44,12 +44,17 @@ class Echo:
         # By how much each request moves the clock, and how many were seen at the end of the turn of the first one.
         self.request_ns = 0
         self.seen_in_turn: list[int] = []
+        self.parked: list[Parked] = []
 
     def monotonic_ns(self) -> int:
         return self.now_ns
 
     def execute(self, data: memoryview, connection: Connection) -> tuple[bool, Any]:
         connection.context.outlives_peer = bytes(data).startswith(b"write")
+        if bytes(data).startswith(b"park"):
+            self.seen.append(bytes(data))
+            self.parked.append(Parked())
+            return False, self.parked[-1]
         return start_inline(self._answer(bytes(data), connection))
 
     async def _answer(self, data: bytes, connection: Connection) -> list[Any]:
@@ -71,6 +76,15 @@ class Echo:
             self.regions.append(region)
             return [struct.pack(">i", len(region) + 4), b"head", region]
         return [frame(data)]
+
+
+class Parked:
+    """A request that waits without a task."""
+
+    is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
 
 
 class Region:
@@ -189,6 +203,28 @@ async def test_a_parked_request_holds_back_what_follows_it(peer: Peer) -> None:
     assert peer.echo.seen == [b"one", b"wait"]
     peer.echo.gates[b"wait"].set_result(None)
     assert await peer.receive(25) == frame(b"wait") + frame(b"three") + frame(b"four")
+
+
+async def test_a_request_that_waits_without_a_task_is_answered_in_its_turn(peer: Peer) -> None:
+    await peer.send(frame(b"park") + frame(b"next"))
+    await peer.until(lambda: bool(peer.echo.parked))
+    assert peer.echo.seen == [b"park"] and peer.connection.is_busy()
+    peer.connection.answer_parked([frame(b"park")])
+    assert await peer.receive(16) == frame(b"park") + frame(b"next")
+    assert not peer.connection.is_busy()
+
+
+async def test_a_request_that_waits_without_a_task_ends_with_its_peer_or_its_failure(peer: Peer) -> None:
+    await peer.send(frame(b"park"))
+    await peer.until(lambda: bool(peer.echo.parked))
+    peer.connection.fail_parked(CloseConnection("it cannot be answered"))
+    assert peer.closed == [peer.connection]
+    other = Peer()
+    await other.send(frame(b"park"))
+    await other.until(lambda: bool(other.echo.parked))
+    other.ours.close()
+    await other.until(lambda: other.closed == [other.connection])
+    assert other.echo.parked[0].is_cancelled and not peer.echo.parked[0].is_cancelled
 
 
 async def test_a_peer_that_goes_while_its_request_is_parked_ends_the_wait(peer: Peer) -> None:

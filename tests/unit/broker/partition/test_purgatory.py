@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.partition.purgatory import Waiter
+import pytest
+
+from broker.partition.purgatory import MAX_STALE_TICKS, Parked, Purgatory, Waiter
 
 
 async def test_a_wake_ends_the_wait_and_tells_what_changed() -> None:
@@ -43,3 +45,115 @@ async def test_a_cancelled_wait_leaves_nothing_that_a_later_wake_could_trip_over
     assert waiting.cancelled()
     waiter.wake("a")
     assert waiter.changed == {"a"}
+
+
+# --- requests without a task ---
+
+
+class Recorded(Parked):
+    """Writes down what it is told."""
+
+    def __init__(self, purgatory: Purgatory) -> None:
+        super().__init__(purgatory)
+        self.looks: list[set[object]] = []
+        self.expired_at: float | None = None
+        self.failure: Exception | None = None
+
+    def look(self, changed: set[object]) -> None:
+        self.looks.append(changed)
+        if self.failure is not None:
+            raise self.failure
+
+    def expire(self) -> None:
+        self.expired_at = asyncio.get_running_loop().time()
+        self._purgatory.leave(self)
+
+
+async def test_what_is_woken_in_a_turn_looks_once_at_its_end() -> None:
+    purgatory = Purgatory(asyncio.get_running_loop())
+    first, second, idle = (Recorded(purgatory) for _ in range(3))
+    for one in (first, second, idle):
+        purgatory.park(one, 60_000)
+    for source in ("a", "b", "a"):
+        first.wake(source)
+    second.wake("b")
+    assert not first.looks
+    await asyncio.sleep(0)
+    assert (first.looks, second.looks, idle.looks) == ([{"a", "b"}], [{"b"}], [])
+    first.wake("c")
+    await asyncio.sleep(0)
+    assert first.looks == [{"a", "b"}, {"c"}]
+    assert len(purgatory) == 3
+
+
+async def test_one_that_fails_does_not_keep_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    purgatory = Purgatory(asyncio.get_running_loop())
+    broken, sound = Recorded(purgatory), Recorded(purgatory)
+    broken.failure = ValueError("broken")
+    for one in (broken, sound):
+        purgatory.park(one, 60_000)
+        one.wake("a")
+    await asyncio.sleep(0)
+    assert sound.looks and "broken" in caplog.text
+
+
+async def test_one_that_has_left_is_told_nothing_any_more() -> None:
+    purgatory = Purgatory(asyncio.get_running_loop())
+    parked = Recorded(purgatory)
+    purgatory.park(parked, 1)
+    parked.wake("a")
+    purgatory.leave(parked)
+    assert not len(purgatory)
+    last = Recorded(purgatory)
+    purgatory.park(last, 2)
+    await expired(last)
+    assert not parked.looks and parked.expired_at is None
+
+
+async def test_waits_end_in_their_order_and_never_too_early() -> None:
+    loop = asyncio.get_running_loop()
+    purgatory = Purgatory(loop)
+    began = loop.time()
+    waits = {wait_ms: Recorded(purgatory) for wait_ms in (30, 1, 10, 1000)}
+    for wait_ms, parked in waits.items():
+        purgatory.park(parked, wait_ms)
+    await expired(waits[30])
+    ended = [waits[wait_ms].expired_at for wait_ms in (1, 10, 30)]
+    assert all(at is not None and at >= began + wait_ms / 1000 for at, wait_ms in zip(ended, (1, 10, 30), strict=True))
+    assert ended == sorted(at for at in ended if at is not None)
+    assert waits[1000].expired_at is None
+    purgatory.expire_all()
+    assert waits[1000].expired_at is not None and not len(purgatory)
+
+
+async def test_one_that_parks_while_others_expire_is_not_forgotten() -> None:
+    purgatory = Purgatory(asyncio.get_running_loop())
+    first, later = Recorded(purgatory), Recorded(purgatory)
+
+    class Again(Recorded):
+        def expire(self) -> None:
+            super().expire()
+            purgatory.park(first, 1)
+
+    again = Again(purgatory)
+    purgatory.park(again, 1)
+    purgatory.park(later, 20)
+    await expired(later)
+    assert first.expired_at is not None
+    assert later.expired_at is not None and first.expired_at <= later.expired_at
+
+
+async def test_long_waits_that_end_early_leave_nothing_behind() -> None:
+    loop = asyncio.get_running_loop()
+    purgatory = Purgatory(loop)
+    for wait_ms in range(3 * MAX_STALE_TICKS):
+        parked = Recorded(purgatory)
+        purgatory.park(parked, 1_000_000 + 10 * wait_ms)
+        purgatory.leave(parked)
+    assert len(purgatory._ticks) <= MAX_STALE_TICKS + 2
+
+
+async def expired(parked: Recorded) -> None:
+    async with asyncio.timeout(5):
+        while parked.expired_at is None:  # noqa: ASYNC110 - what is waited for is a state, not an event
+            await asyncio.sleep(0)
