@@ -30,8 +30,9 @@ help:
 	@echo "make test-one T=...    one file or test, with SEED=... to replay a random one"
 	@echo "make test-crash        SIGKILL under load; make test-conformance: stock Python and C clients"
 	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven); make test-all: both"
-	@echo "make bench | docs | image | ci"
+	@echo "make bench             ratios to bare loops, beside the stored ones (a minute; ARGS=--record, ARGS=--all)"
 	@echo "make bench-kafka       side by side with Apache Kafka, into docs/benchmarks.md (half an hour; ARGS=--help)"
+	@echo "make docs | image | ci"
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 

@@ -8,18 +8,20 @@ import multiprocessing
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import crc32c
 
 from tests.bench.load import cores
 
+Serve = Callable[[socket.socket], None]
+
 _FORK = multiprocessing.get_context("fork")
 
 
 @contextlib.contextmanager
-def serving(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, int]]:
+def serving(serve: Serve) -> Iterator[tuple[str, int]]:
     """Run ``serve`` on every accepted connection, one after another; yields the address."""
     listener = socket.create_server(("127.0.0.1", 0))
     process = _FORK.Process(target=_accept_all, args=(listener, serve), daemon=True)
@@ -32,7 +34,7 @@ def serving(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, int]]
         listener.close()
 
 
-def _accept_all(listener: socket.socket, serve: Callable[[socket.socket], None]) -> None:
+def _accept_all(listener: socket.socket, serve: Serve) -> None:
     chosen = cores()
     if chosen:
         os.sched_setaffinity(0, {chosen[1]})
@@ -43,47 +45,52 @@ def _accept_all(listener: socket.socket, serve: Callable[[socket.socket], None])
             serve(connection)
 
 
-def receive_check_write(path: Path, batch_position: int, answer: bytes) -> Callable[[socket.socket], None]:
-    """Receive frames, check the CRC of the batch at a fixed position, write the batch, answer."""
+def receive_check_write(paths: Sequence[Path], batch_positions: Sequence[int], answer: bytes) -> Serve:
+    """Receive frames, check the CRC of the batches at fixed positions, write each to its file, answer."""
 
     def serve(connection: socket.socket) -> None:
-        file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        files = [os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY) for path in paths]
+        places = list(zip(files, batch_positions, strict=True))
+        ends = dict.fromkeys(files, 0)
         size_bytes = bytearray(4)
         frame = memoryview(bytearray(1 << 20))
-        position = 0
         try:
             while connection.recv_into(size_bytes, 4, socket.MSG_WAITALL) == 4:
                 size = struct.unpack(">i", size_bytes)[0]
                 connection.recv_into(frame[:size], size, socket.MSG_WAITALL)
-                length, stored_crc = struct.unpack_from(">i5xI", frame, batch_position + 8)
-                batch = frame[batch_position : batch_position + 12 + length]
-                if crc32c.crc32c(batch[21:]) != stored_crc:
-                    raise ValueError("CRC")
-                position += os.pwrite(file, batch, position)
+                for file, position in places:
+                    length, stored_crc = struct.unpack_from(">i5xI", frame, position + 8)
+                    batch = frame[position : position + 12 + length]
+                    if crc32c.crc32c(batch[21:]) != stored_crc:
+                        raise ValueError("CRC")
+                    ends[file] += os.pwrite(file, batch, ends[file])
                 connection.sendall(answer)
         finally:
-            os.close(file)
+            for file, path in zip(files, paths, strict=True):
+                os.close(file)
+                path.unlink()
 
     return serve
 
 
-def send_file(path: Path, request_size: int, header: bytes, piece_size: int) -> Callable[[socket.socket], None]:
-    """Answer each request with a header and the next piece of a file by sendfile, over and over."""
+def send_files(paths: Sequence[Path], request_size: int, header: bytes, piece_size: int) -> Serve:
+    """Answer each request with a header and the next piece of each file by sendfile, over and over."""
 
     def serve(connection: socket.socket) -> None:
-        file = os.open(path, os.O_RDONLY)
-        file_size = os.fstat(file).st_size
+        files = [os.open(path, os.O_RDONLY) for path in paths]
+        last = min(os.fstat(file).st_size for file in files) - piece_size
         request = bytearray(request_size)
-        position = 0
+        start = 0
         try:
             while connection.recv_into(request, request_size, socket.MSG_WAITALL) == request_size:
                 connection.sendall(header)
-                end = position + piece_size
-                while position < end:
-                    position += os.sendfile(connection.fileno(), file, position, end - position)
-                if position + piece_size > file_size:
-                    position = 0
+                for file in files:
+                    position = start
+                    while position < start + piece_size:
+                        position += os.sendfile(connection.fileno(), file, position, start + piece_size - position)
+                start = start + piece_size if start + piece_size <= last else 0
         finally:
-            os.close(file)
+            for file in files:
+                os.close(file)
 
     return serve

@@ -76,7 +76,7 @@ def _compare(
     for _ in range(rounds):
         with connect(client.address) as connection:
             ours.append(megabytes / pump(connection, frames * PASSES, lambda index: sizes[index % PIECES], window))
-        serve = bare.send_file(segment, len(frames[0]), header, MEBIBYTE)
+        serve = bare.send_files([segment], len(frames[0]), header, MEBIBYTE)
         with bare.serving(serve) as address, connect(address) as connection:
             theirs.append(megabytes / pump(connection, frames * PASSES, lambda _: sizes[0], window))
     ratios = [100 * mine / bare_loop for mine, bare_loop in zip(ours, theirs, strict=True)]

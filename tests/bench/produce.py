@@ -62,10 +62,9 @@ def _large(client: RawClient, directory: Path, rounds: int, name: str, batch: by
         assert client.end_offset(topic) == (count + 1) * batches.parse(batch)[0].count
         client.delete_topic(topic)
         target = directory / "bare.log"
-        serve = bare.receive_check_write(target, frame.index(batch) - 4, bytes(answer_size))
+        serve = bare.receive_check_write([target], [frame.index(batch) - 4], bytes(answer_size))
         with bare.serving(serve) as address:
             theirs.append(megabytes / _through(address, blocks, answer_size * LARGE_PER_BLOCK, LARGE_WINDOW))
-        target.unlink()
     ratios = [100 * mine / bare_loop for mine, bare_loop in zip(ours, theirs, strict=True)]
     return [
         Result(f"produce, 16 KiB batches of {name}", "MB/s", ours, ">= 400, or the ratio"),

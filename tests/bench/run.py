@@ -1,6 +1,7 @@
-"""Run the benchmarks and print min, median and max of every quantity; a target is shown, never enforced.
+"""Run the fixed set beside its stored ratios, or the other benchmarks; a target is shown, never enforced.
 
-``python -m tests.bench [--rounds N] [--only produce fetch footprint recovery compaction ...] [--directory DIR]``
+``python -m tests.bench [--record]``: the fixed set; ``--only produce fetch footprint recovery ...`` or ``--all``: min,
+median and max of every quantity of the others. ``--rounds N`` and ``--directory DIR`` go with each.
 """
 
 import argparse
@@ -10,7 +11,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.bench import compaction, fetch, footprint, groups, move, produce, recovery, restart, transactions, writeback
+from tests.bench import (
+    compaction,
+    fetch,
+    footprint,
+    groups,
+    move,
+    produce,
+    ratios,
+    recovery,
+    restart,
+    transactions,
+    writeback,
+)
 from tests.bench.load import HEADING, cores, scratch
 
 PARTS = {
@@ -33,7 +46,10 @@ def main() -> int:
     """Parse the arguments, pin the load, run the parts one after another."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    chosen_parts = parser.add_mutually_exclusive_group()
+    chosen_parts.add_argument("--record", action="store_true", help="store the ratios of the fixed set")
+    chosen_parts.add_argument("--only", nargs="+", choices=PARTS, default=[], help="run other parts")
+    chosen_parts.add_argument("--all", action="store_true", help="run all other parts")
     parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
     options = parser.parse_args()
     chosen = cores()
@@ -42,8 +58,13 @@ def main() -> int:
         print(f"load on core {chosen[0]}, broker and bare loops on core {chosen[1]}, {options.rounds} rounds")
     else:
         print(f"one core only: the load competes with the broker, {options.rounds} rounds")
+    parts = list(PARTS) if options.all else options.only
+    if not parts:
+        with scratch(options.directory) as directory:
+            ratios.run(directory, options.rounds, is_recorded=options.record)
+        return 0
     print(HEADING)
-    for name in options.only:
+    for name in parts:
         with scratch(options.directory) as directory:
             for result in PARTS[name](directory, options.rounds):
                 print(result.line(), flush=True)
