@@ -11,6 +11,8 @@ from tests.harness.raw import RawClient, produce_values
 
 METADATA_REQUESTS = 20
 METADATA_VERSION = 12
+LEAST_BYTES = 24
+"""Of a partition in that version: error, index, leader, epoch, three lists and tags."""
 PRODUCE_VERSION = 9
 PER_REQUEST = 250
 STEPS = (("partitions-1k", 1_000), ("partitions-5k", 4_000))
@@ -19,13 +21,15 @@ STEPS = (("partitions-1k", 1_000), ("partitions-5k", 4_000))
 
 def run(session: Session, _: str) -> None:
     """Take both steps; each writes a record into every new partition before it stops the broker."""
+    total = 0
     for name, more in STEPS:
         count = session.scaled(more)
+        total += count
         began = time.perf_counter()
         session.client.create_topic(name, count)
         session.note(f"{name}-create", time.perf_counter() - began)
         _write_into_each(session.client, name, count)
-        session.note(f"{name}-metadata", _metadata_ms(session.client))
+        session.note(f"{name}-metadata", _metadata_ms(session.client, total))
         session.note(f"{name}-memory", process.resident_megabytes(session.broker.pid))
         began = time.perf_counter()
         session.broker.stop(timeout_s=session.broker.stop_timeout_s)
@@ -45,7 +49,7 @@ def _write_into_each(client: RawClient, topic: str, count: int) -> None:
         assert all(row.error_code == 0 for row in answer.responses[0].partition_responses), answer
 
 
-def _metadata_ms(client: RawClient) -> float:
+def _metadata_ms(client: RawClient, partitions: int) -> float:
     """Ask for everything a few times; return the median in milliseconds, without decoding."""
     request = frame("metadata", METADATA_VERSION, topics=None, allow_auto_topic_creation=False)
     taken = []
@@ -53,6 +57,7 @@ def _metadata_ms(client: RawClient) -> float:
     for _ in range(METADATA_REQUESTS):
         began = time.perf_counter()
         client.socket.sendall(request)
-        client.receive_frame()
+        answer = client.receive_frame()
         taken.append(time.perf_counter() - began)
+    assert len(answer) > partitions * LEAST_BYTES, f"{len(answer)} bytes of metadata for {partitions} partitions"
     return statistics.median(taken) * 1e3
