@@ -5,16 +5,18 @@ import time
 
 from protocol.records.builder import build_batch
 from tests.bench.kafka import process
-from tests.bench.kafka.session import REQUEST_TIMEOUT_S, Session, reconnect, start
+from tests.bench.kafka.session import Session, reconnect, start
 from tests.bench.members import frame
-from tests.harness.raw import RawClient, produce_values
+from tests.harness.raw import RawClient, eventually, produce_values
 
 METADATA_REQUESTS = 20
+CREATE_VERSION = 7
 METADATA_VERSION = 12
 LEAST_BYTES = 24
 """Of a partition in that version: error, index, leader, epoch, three lists and tags."""
 PRODUCE_VERSION = 9
 PER_REQUEST = 250
+WITHIN_S = 240.0
 STEPS = (("partitions-1k", 1_000), ("partitions-5k", 4_000))
 """The second step adds so many to the first one's."""
 
@@ -26,7 +28,7 @@ def run(session: Session, _: str) -> None:
         count = session.scaled(more)
         total += count
         began = time.perf_counter()
-        session.client.create_topic(name, count)
+        _create(session.client, name, count)
         session.note(f"{name}-create", time.perf_counter() - began)
         _write_into_each(session.client, name, count)
         session.note(f"{name}-metadata", _metadata_ms(session.client, total))
@@ -36,9 +38,23 @@ def run(session: Session, _: str) -> None:
         session.note(f"{name}-stop", time.perf_counter() - began)
         session.note(f"{name}-start", start(session.broker, name))
         reconnect(session)
-        session.client.wait_for_topic(name, count)
+        eventually(lambda: _leads_all(session.client, name, count), within_s=WITHIN_S, what="leaders")  # noqa: B023
         session.check_held(name, count, count + 1)
         session.note(f"{name}-memory-started", process.resident_megabytes(session.broker.pid))
+
+
+def _create(client: RawClient, topic: str, count: int) -> None:
+    """Create a topic and wait until all its partitions have a leader that answers."""
+    row = {"name": topic, "num_partitions": count, "replication_factor": 1}
+    answer = client.request("create_topics", CREATE_VERSION, topics=[row], timeout_ms=int(WITHIN_S * 1000))
+    assert answer.topics[0].error_code == 0, answer
+    eventually(lambda: _leads_all(client, topic, count), within_s=WITHIN_S, every_s=0.05, what="leaders")
+
+
+def _leads_all(client: RawClient, topic: str, count: int) -> bool:
+    wanted = [{"partition_index": index, "timestamp": -1} for index in range(count)]
+    answer = client.request("list_offsets", 1, replica_id=-1, topics=[{"name": topic, "partitions": wanted}])
+    return all(row.error_code == 0 for row in answer.topics[0].partitions)
 
 
 def _write_into_each(client: RawClient, topic: str, count: int) -> None:
@@ -53,7 +69,6 @@ def _metadata_ms(client: RawClient, partitions: int) -> float:
     """Ask for everything a few times; return the median in milliseconds, without decoding."""
     request = frame("metadata", METADATA_VERSION, topics=None, allow_auto_topic_creation=False)
     taken = []
-    client.socket.settimeout(REQUEST_TIMEOUT_S)
     for _ in range(METADATA_REQUESTS):
         began = time.perf_counter()
         client.socket.sendall(request)

@@ -65,7 +65,7 @@ def cells(row: Row, results: Results) -> list[str]:
         _with_spread(measured, row.beside),
         ratio_text(ratio),
         goal_text(row),
-        verdict(row, ratio, measured.failures),
+        verdict(row, ratio, results.failures_of(row.key)),
         number(used.median(OURS)),
         number(used.median(row.beside)),
         ratio_text(used.ratio(OURS, row.beside)),
@@ -114,13 +114,12 @@ def progress(results: Results, side: str, seconds: float) -> str:
 
 
 def missing(results: Results) -> list[str]:
-    """Name the rows without samples of both brokers or a failure that says why."""
+    """Name the rows without samples of both sides or a failure that says why."""
     return [
         row.key
         for section in SECTIONS
         for row in section.rows
-        if row.key not in results.keys
-        or (results.keys[row.key].ratio(OURS, row.beside) is None and not results.keys[row.key].failures)
+        if results.keys.get(row.key, Measured()).ratio(OURS, row.beside) is None and not results.failures_of(row.key)
     ]
 
 

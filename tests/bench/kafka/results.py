@@ -63,6 +63,10 @@ class Results:
         """Say that a sample is missing, and why."""
         self.keys.setdefault(key, Measured()).failures.append(text)
 
+    def failures_of(self, key: str) -> list[str]:
+        """Give what has kept a key from being measured: failures of its workload, whose name it begins with."""
+        return [text for name, one in self.keys.items() if key.startswith(name) for text in one.failures]
+
     def extend(self, more: "Results") -> None:
         """Add the samples of another part of the same run."""
         for key, measured in more.keys.items():

@@ -19,7 +19,7 @@ from tests.harness import batches
 from tests.harness.raw import ConnectionClosed, RawClient
 
 START_TIMEOUT_S = 240.0
-REQUEST_TIMEOUT_S = 120.0
+REQUEST_TIMEOUT_S = 300.0
 _ASK_EVERY_S = 0.005
 
 

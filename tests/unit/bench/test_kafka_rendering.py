@@ -66,6 +66,16 @@ def test_a_row_measured_on_one_side_only_is_missing() -> None:
     assert "- `produce-1k`: kafka: why" in render.document(results)
 
 
+def test_a_workload_that_failed_speaks_for_all_its_rows() -> None:
+    results = _complete()
+    for key in [key for key in results.keys if key.startswith("partitions")]:
+        del results.keys[key]
+    assert len(render.missing(results)) > 5
+    results.fail("partitions", "kafka: slow")
+    assert render.missing(results) == []
+    assert "| **failed** |" in render.document(results)
+
+
 def test_rows_of_another_commit_are_named() -> None:
     results = _complete("abc")
     later = Results()
