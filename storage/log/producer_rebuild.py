@@ -37,7 +37,8 @@ def rebuild_producers(
         producers.map_end_offset = from_offset
         if segment.base_offset in worth_a_snapshot and segment.base_offset == from_offset:
             take_snapshot(state.fs, state.path, producers, sync=False)
-        _replay(state, segment, from_offset, end_offset)
+        if from_offset < end_offset:  # else a clean stop has left its snapshot at the end
+            _replay(state, segment, from_offset, end_offset)
     producers.map_end_offset = end_offset
 
 

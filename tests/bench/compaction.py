@@ -91,7 +91,7 @@ def _fill(client: RawClient, topic: str) -> int:
     size = len(frames[0])
     count = LOG_BYTES // size
     client.socket.sendall(frames[0])
-    answer_size = len(client.receivesteady.frame_of()) + 4
+    answer_size = len(client.receive_frame()) + 4
     with connect(client.address) as connection:
         pump(connection, [frames[at % DISTINCT_BATCHES] for at in range(count)], lambda _: answer_size, 4)
     _set(client, topic, "segment.ms", "1")
