@@ -43,6 +43,7 @@ ACKS_ALL = -1
 HIGH_WATERMARK = -1
 """The offset that asks to delete everything that is replicated."""
 _CROWDED = "crowded"  # why the gate is closed
+_NOTHING: frozenset[str] = frozenset()  # one for all partitions: an empty set has 200 bytes, too
 _HELD = "held"
 MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
 """Appends wait above this, as with two full windows of write-back: what a direct write has not taken is memory."""
@@ -131,7 +132,7 @@ class Partition:
         self._planned_offset = 0  # below it all is durable, or will be when the flush that runs has ended
         self._unwritten: HeldRecords | None = None  # since the first append that went into memory
         self._backlog: Backlog | None = None  # while appends have to wait
-        self._closed_for: frozenset[str] = frozenset()  # why they have to, once more than the backlog is let in
+        self._closed_for = _NOTHING  # why they have to, once more than the backlog is let in
         self.waiters: set[Wakeable] = set()
         self.appended_bytes = 0
         self.appended_records = 0
@@ -448,7 +449,7 @@ class Partition:
         for held in (self._unwritten, self._due_flush):
             if held is not None:
                 held.fail(reason)
-        self._closed_for = frozenset()
+        self._closed_for = _NOTHING
         if self._backlog is not None:
             self._backlog.dismiss()
             self._backlog = None

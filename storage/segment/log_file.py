@@ -10,7 +10,6 @@ system can do that (see direct_tail); reads, syncs and truncations always use th
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple, Protocol
@@ -64,7 +63,7 @@ class WriteQueue:
 
     def __init__(self) -> None:
         self.is_deferred = False  # set by an owner that runs the plans; else every append is written at once
-        self.files: deque[LogFile] = deque()  # written by the files themselves
+        self.files: list[LogFile] = []  # a few at most, mostly none; written by the files themselves
         self.written_end_offset = 0  # while there are files: what lies below is in them; written by log.direct_writes
 
 
