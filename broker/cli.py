@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import native
 from broker.version import VERSION
 from config.docs import render_effective
 from config.errors import InvalidConfig
@@ -28,7 +29,7 @@ GARBAGE_OF_IMPORTS = (10_000, 20, 100)
 def build_parser() -> argparse.ArgumentParser:
     """Describe the command line."""
     parser = argparse.ArgumentParser(prog="odradek", description="A broker that speaks the Kafka protocol.")
-    parser.add_argument("--version", action="version", version=f"odradek {VERSION}")
+    parser.add_argument("--version", action="version", version=f"odradek {VERSION} ({native.description()})")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, text in (
         ("serve", "run the broker in the foreground"),

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
+import native
 from broker.runtime.failures import unexplained
 from broker.version import VERSION
 from config.views import BrokerConfig, ListenerConfig
@@ -35,8 +36,9 @@ def log_ready(
     """Tell that the start is over, and where everything is."""
     http = "off" if http_port is None or config.http_listener is None else f"{config.http_listener[0]}:{http_port}"
     logger.info(
-        "Kafka Server started version=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
+        "Kafka Server started version=%s form=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
         VERSION,
+        native.form(),
         config.node_id,
         cluster_id,
         ",".join(f"{one.name}://{one.host}:{one.port}" for one in listeners),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import native
 from tests.harness import java
 from tests.harness.broker import BrokerFactory, BrokerProcess, broker_class, reference_wanted
 
@@ -27,16 +28,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+def pytest_report_header() -> str:
+    """Say which form of the hot modules is tested."""
+    native.prefer_compiled()
+    return f"odradek: {native.description()}"
+
+
 def _rank(item: pytest.Item) -> int:
     room = item.path.relative_to(Path(__file__).parent).parts[0]
     return ROOMS.index(room) if room in ROOMS else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests; skip the JVM tests where no JVM is; on CI that is a failure, since CI installs one."""
+    """Order the tests, and skip what cannot run here.
+
+    JVM tests need a JVM; on CI its lack is a failure, since CI installs one. Tests of the sources run in `test-pure`.
+    """
     items.sort(key=_rank)
+    native.prefer_compiled()
     reason = java.missing()
     for item in items:
+        if native.is_compiled() and item.get_closest_marker("pure"):
+            item.add_marker(pytest.mark.skip(reason="the modules are compiled; make test-pure runs it"))
         if reason and item.get_closest_marker("jvm") and not os.environ.get("CI"):
             item.add_marker(pytest.mark.skip(reason=reason))
 

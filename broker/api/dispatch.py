@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from broker.api.route import LONG_WAY, EncodedResponse, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
-from broker.net.connection import CloseConnection, Connection
+from broker.net.connection import CloseConnection
 from broker.partition.purgatory import Parked
 from broker.quota.clients import ClientQuotas, RequestMeter
 from broker.runtime.failures import unexplained
@@ -30,6 +30,21 @@ logger = logging.getLogger(__name__)
 
 SIZE_GAP = bytes(SIZE_BYTES)
 """Kept free in front of a response until its size is known."""
+
+
+class Peer(Protocol):
+    """What is asked of a connection while a request of it is executed."""
+
+    context: RequestContext
+
+    def mute(self, throttle_ms: int) -> None:
+        """Execute nothing more for so long."""
+
+    def answer_parked(self, pieces: list[Any]) -> None:
+        """Answer a request that has waited without a task."""
+
+    def fail_parked(self, reason: CloseConnection) -> None:
+        """Hang up on a request that has waited without a task and cannot be answered."""
 
 
 class _Served:
@@ -65,7 +80,7 @@ class Dispatcher:
         """By the low byte of the API key, which is looked at before anything is decoded."""
 
     def execute(
-        self, frame: memoryview, connection: Connection
+        self, frame: memoryview, connection: Peer
     ) -> tuple[bool, list[Any] | Coroutine[Any, Any, list[Any]] | Parked]:
         """Run one request: (True, pieces), or (False, what waits) when it does.
 
@@ -115,7 +130,7 @@ class Dispatcher:
         return False, self._finish(served, connection, outcome, started_ns)
 
     def _run_plain(
-        self, plain: tuple[Plain, _Served], frame: memoryview, connection: Connection, started_ns: int
+        self, plain: tuple[Plain, _Served], frame: memoryview, connection: Peer, started_ns: int
     ) -> list[Any] | Parked | None:
         """Have a request served from its frame; None when it has to take the long way."""
         way, served = plain
@@ -146,7 +161,7 @@ class Dispatcher:
         stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
         return pieces
 
-    def _begin_parked(self, parked: Parked, served: _Served, connection: Connection, started_ns: int) -> None:
+    def _begin_parked(self, parked: Parked, served: _Served, connection: Peer, started_ns: int) -> None:
         """Bring the answer of a parked request to its connection."""
 
         def answered(pieces: list[Any]) -> None:
@@ -160,7 +175,7 @@ class Dispatcher:
         parked.begin(answered, failed)
 
     async def _finish(
-        self, served: _Served, connection: Connection, work: Coroutine[Any, Any, Any], started_ns: int
+        self, served: _Served, connection: Peer, work: Coroutine[Any, Any, Any], started_ns: int
     ) -> list[Any]:
         """Carry on a request that waits."""
         try:
@@ -170,7 +185,7 @@ class Dispatcher:
         finally:
             served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
 
-    def _answer(self, served: _Served, connection: Connection, response: Any) -> list[Any]:
+    def _answer(self, served: _Served, connection: Peer, response: Any) -> list[Any]:
         """Encode what the handler gave."""
         context = connection.context
         if context.meter is not None:
@@ -184,7 +199,7 @@ class Dispatcher:
             return _framed([bytearray(prefix + response.body)])
         return _framed(encode(response, context.api_version, prefix))
 
-    def _answer_metered(self, meter: RequestMeter, served: _Served, connection: Connection, response: Any) -> list[Any]:
+    def _answer_metered(self, meter: RequestMeter, served: _Served, connection: Peer, response: Any) -> list[Any]:
         """Close a request's account; what it has to wait is told in its response, where there is a place for it."""
         context = connection.context
         context.meter = None

@@ -44,7 +44,7 @@ class Flushed(Enum):
     """The next region is not in the page cache: load it in the directory's I/O pool, then flush again."""
 
 
-class ShortFile(ConnectionError):
+class ShortFile(Exception):
     """A segment ended before the promised region did."""
 
 

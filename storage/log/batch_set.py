@@ -74,8 +74,8 @@ class BatchSet:
                 position = following
         except CorruptBatch as error:
             raise CorruptRecord(str(error)) from error
-        except InvalidBatch as error:
-            raise InvalidRecord(f"malformed control batch: {error}") from error
+        except InvalidBatch as fault:
+            raise InvalidRecord(f"malformed control batch: {fault}") from fault
         self.size = position
         for key in tuple(self._settled):
             self._take_settled(key)

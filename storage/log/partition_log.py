@@ -275,8 +275,8 @@ class PartitionLog:
             return self._reader.read(start_offset, max_bytes=max_bytes, bound=bound, min_one_batch=min_one_batch)
         except OSError as error:
             raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
-        except (CorruptBatch, CorruptIndex) as error:
-            raise CorruptRecord(f"cannot read {self.path}: {error}") from error
+        except (CorruptBatch, CorruptIndex) as damage:
+            raise CorruptRecord(f"cannot read {self.path}: {damage}") from damage
 
     def offset_for_timestamp(self, timestamp: int, *, bound: int) -> TimestampOffset | None:
         """Return the first record at or after a time, below `bound`, here and now. Blocking: disk, cpu."""

@@ -253,16 +253,16 @@ def _inflate(
             section = decompress(codec, payload, max_size=bound)
     except CorruptBatch as fault:
         raise CorruptRecord(f"Record batch is corrupt: {fault}") from fault
-    except DecompressedTooLarge as fault:
+    except DecompressedTooLarge as excess:
         if config.compression_type == "uncompressed":
-            raise RecordTooLarge(bound + 1, config.max_message_bytes) from fault
-        raise InvalidRecord(f"Record batch inflates to more than {bound} bytes") from fault
+            raise RecordTooLarge(bound + 1, config.max_message_bytes) from excess
+        raise InvalidRecord(f"Record batch inflates to more than {bound} bytes") from excess
     limit = config.max_decompressed_message_bytes
     if limit < NO_DECOMPRESSED_LIMIT and len(section) > limit:
         try:
             largest = largest_body(section, header.record_count)
-        except (InvalidBatch, IndexError) as fault:
-            raise InvalidRecord("Record batch is malformed: record lengths do not add up") from fault
+        except (InvalidBatch, IndexError) as mismatch:
+            raise InvalidRecord("Record batch is malformed: record lengths do not add up") from mismatch
         if largest > limit:
             raise InvalidRecord(f"A compressed record of {largest} bytes exceeds the configured limit of {limit}")
     return section

@@ -6,6 +6,8 @@ import socket
 import struct
 from pathlib import Path
 
+import pytest
+
 from broker.api.docs import documented_routes, render_apis
 from broker.metrics.docs import render_metrics
 from protocol.codec import decode
@@ -15,6 +17,7 @@ from tests.harness.broker import BrokerProcess
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.pure
 def test_the_list_of_apis_is_current():
     assert (ROOT / "docs" / "apis.md").read_text() == render_apis(), "run: make docs"
 
@@ -23,6 +26,7 @@ def test_the_list_of_metrics_is_current():
     assert (ROOT / "docs" / "metrics.md").read_text() == render_metrics(), "run: make docs"
 
 
+@pytest.mark.pure
 def test_the_broker_advertises_what_is_documented_and_nothing_else(shared_broker: BrokerProcess, is_reference: bool):
     if is_reference:
         return

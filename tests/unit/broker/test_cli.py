@@ -7,6 +7,7 @@ import types
 
 import pytest
 
+import native
 from broker.cli import main
 from broker.version import VERSION
 
@@ -89,7 +90,7 @@ def test_version(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"odradek {VERSION}\n"
+    assert capsys.readouterr().out == f"odradek {VERSION} ({native.description()})\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "a", "b"], ["serve", "--override"]])

@@ -277,6 +277,7 @@ async def test_a_client_that_read_a_truncated_epoch_is_told_where_it_diverged(co
     assert offsets(agreeing) == [2]
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize(("version", "code"), [(5, 6), (6, 56), (12, 56)])
 async def test_a_disk_that_fails_a_read_takes_its_directory_offline(
     consumer: Consumer, monkeypatch: pytest.MonkeyPatch, version: int, code: int
@@ -351,6 +352,7 @@ async def test_deleting_the_topic_ends_the_wait_with_an_error(consumer: Consumer
     assert (await asyncio.wait_for(waiting, 5)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.pure
 async def test_a_fetch_given_up_while_it_waits_leaves_no_waiter_and_no_pin(
     consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

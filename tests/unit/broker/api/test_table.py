@@ -33,6 +33,7 @@ class Family:
         return self._routes
 
 
+@pytest.mark.pure
 def test_every_served_version_is_declared() -> None:
     ensure_declared(documented_routes())
 
@@ -54,10 +55,12 @@ def test_the_joined_table_is_sorted_by_key() -> None:
     assert list(table) == [ApiKey.PRODUCE, ApiKey.FETCH]
 
 
+@pytest.mark.pure
 def test_clients_are_offered_nothing_that_belongs_to_controllers() -> None:
     assert not CONTROLLER_ONLY & documented_routes().keys()
 
 
+@pytest.mark.pure
 def test_advertised_and_served_versions_differ_for_produce_alone() -> None:
     differing = [key for key, route in documented_routes().items() if route.served_from >= 0]
     assert differing == [ApiKey.PRODUCE]

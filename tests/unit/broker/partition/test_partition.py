@@ -110,6 +110,7 @@ def test_the_minimum_in_sync_is_never_more_than_the_replicas_there_are(hosted: H
     assert partition.append(batch(), acks=-1).base_offset == 0
 
 
+@pytest.mark.pure
 def test_a_disk_that_fails_an_append_is_not_asked_again(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = hosted.create("t", partitions=2)
     neighbour = hosted.manager.get("t", 1)

@@ -399,6 +399,7 @@ def test_turning_the_key_off_leaves_once_everything_is_written(deferred):
     assert offsets_of(deferred) == [0, 1, 2, 3]
 
 
+@pytest.mark.pure
 def test_an_index_that_cannot_be_written_takes_the_append_back_from_memory(deferred, monkeypatch):
     put(deferred, 4)
     plan = deferred.direct_writes.plan()
