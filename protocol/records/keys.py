@@ -42,6 +42,10 @@ def keyed_records(data: bytes, count: int, position: int, end: int) -> list[Keye
             if raw < 0x80:
                 timestamp_delta = (raw >> 1) ^ -(raw & 1)
                 position += 1
+            elif (byte := data[position + 1]) < 0x80:
+                raw = raw & 0x7F | byte << 7
+                timestamp_delta = (raw >> 1) ^ -(raw & 1)
+                position += 2
             else:
                 timestamp_delta, position = read_varlong(data, position)
 
@@ -50,6 +54,10 @@ def keyed_records(data: bytes, count: int, position: int, end: int) -> list[Keye
             if raw < 0x80:
                 offset_delta = (raw >> 1) ^ -(raw & 1)
                 position += 1
+            elif (byte := data[position + 1]) < 0x80:
+                raw = raw & 0x7F | byte << 7
+                offset_delta = (raw >> 1) ^ -(raw & 1)
+                position += 2
             else:
                 offset_delta, position = read_varint(data, position)
 

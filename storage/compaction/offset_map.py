@@ -7,10 +7,14 @@ The table is anonymous memory, so pages that no key hashes to cost nothing. Sour
 
 from __future__ import annotations
 
-import hashlib
 import mmap
-from functools import partial
+from collections.abc import Iterable
 from struct import Struct
+
+try:
+    from _md5 import md5  # type: ignore[import-not-found,unused-ignore]  # a half to a quarter of OpenSSL's start-up
+except ImportError:  # an interpreter built without its own
+    from hashlib import md5
 
 SLOT_BYTES = 24
 NOT_FOUND = -1
@@ -20,7 +24,6 @@ _FIRST_PROBE = Struct(">I")
 _EMPTY = bytes(16)
 _HASH_PROBES = 13  # four-byte words of a sixteen-byte hash
 
-_md5 = partial(hashlib.md5, usedforsecurity=False)
 _read_slot = _SLOT.unpack_from
 _write_slot = _SLOT.pack_into
 _first_probe = _FIRST_PROBE.unpack_from
@@ -36,24 +39,38 @@ class OffsetMap:
         assert self.slots > 0, memory_bytes
         self._table = mmap.mmap(-1, self.slots * SLOT_BYTES)
         self.entries = 0  # written by put
-        self.latest_offset = NOT_FOUND  # written by whoever fills the map
+        self.latest_offset = NOT_FOUND  # written by put, and by whoever knows that no key follows for a while
 
     def put(self, key: bytes, offset: int) -> None:
         """Note that `offset` is the last one of a key. The caller keeps entries below slots."""
-        digest = _md5(key).digest()
-        position = _first_probe(digest)[0] % self.slots * SLOT_BYTES
-        known = _read_slot(self._table, position)[0]
-        if known != digest:
-            if known != _EMPTY:
-                position, known = self._probe(digest)
-            if known != digest:
-                assert known == _EMPTY, "the offset map is full"
-                self.entries += 1
-        _write_slot(self._table, position, digest, offset)
+        self.put_all(((offset, key),), self.slots + 1)
+
+    def put_all(self, keys: Iterable[tuple[int, bytes]], max_entries: int) -> bool:
+        """Note the last offsets of keys, in their order; tell whether max_entries left no room for another record."""
+        table, slots = self._table, self.slots
+        entries, latest = self.entries, self.latest_offset
+        try:
+            for offset, key in keys:
+                if entries >= max_entries:
+                    return True
+                digest = md5(key, usedforsecurity=False).digest()
+                position = _first_probe(digest)[0] % slots * SLOT_BYTES
+                known = _read_slot(table, position)[0]
+                if known != digest:
+                    if known != _EMPTY:
+                        position, known = self._probe(digest)
+                    if known != digest:
+                        assert known == _EMPTY, "the offset map is full"
+                        entries += 1
+                _write_slot(table, position, digest, offset)
+                latest = offset
+        finally:
+            self.entries, self.latest_offset = entries, latest
+        return False
 
     def get(self, key: bytes) -> int:
         """Return the last offset of a key, -1 when it is unknown."""
-        digest = _md5(key).digest()
+        digest = md5(key, usedforsecurity=False).digest()
         known, offset = _read_slot(self._table, _first_probe(digest)[0] % self.slots * SLOT_BYTES)
         if known == digest:
             found: int = offset

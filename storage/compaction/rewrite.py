@@ -203,20 +203,15 @@ class _Pass:
     ) -> bool:
         """Put the keys of one segment into the map; tell whether it was full before the end."""
         offset_map, start = self._map, self._task.first_dirty_offset
-        put = offset_map.put
         with closing(self._open(source, self._note_map_read)) as log:
             for window, at, end, header in log.batches(position):
                 last_offset = header.last_offset
                 if header.magic >= MAGIC_V2 and header.attributes & CONTROL_BIT:
                     transactions.is_marker_idle(header, self._control_type(header, window, at, end))
                 elif not transactions.is_aborted(header) and last_offset >= start:
-                    for offset, key in self._keys(header, window, at, end):
-                        if key is None or offset < start:
-                            continue
-                        if offset_map.entries >= max_entries:
-                            return True
-                        put(key, offset)
-                        offset_map.latest_offset = offset
+                    keys = self._keys(header, window, at, end)
+                    if offset_map.put_all([(n, key) for n, key in keys if key is not None and n >= start], max_entries):
+                        return True
                 if last_offset >= start:
                     offset_map.latest_offset = last_offset
         return False

@@ -34,6 +34,16 @@ def test_the_walk_finds_what_the_reader_reads():
         assert whole.endswith(batch[row[1] : row[2]])
 
 
+def test_deltas_of_every_length_are_read():
+    deltas = [0, 63, 64, 8191, 8192, 1 << 20, 1 << 31, 1 << 40]
+    section = b"".join(
+        encode_record(min(n, (1 << 31) - 1), sign * n, b"k", b"v", ()) for n in deltas for sign in (1, -1)
+    )
+    rows = keyed_records(section, 2 * len(deltas), 0, len(section))
+    assert [row[3] for row in rows] == [sign * n for n in deltas for sign in (1, -1)]
+    assert [row[4] for row in rows[::2]] == [min(n, (1 << 31) - 1) for n in deltas]
+
+
 def test_a_window_around_the_records_does_not_matter():
     batch = bytes(build_batch([(b"a", b"1"), (b"b", b"2")]))
     window = b"x" * 10 + batch + b"y" * 10

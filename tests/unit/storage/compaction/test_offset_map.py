@@ -40,13 +40,13 @@ def test_offset_zero_and_large_offsets_are_kept():
 
 def test_keys_whose_first_words_collide_find_their_own_slots(monkeypatch):
     class Digest:
-        def __init__(self, key: bytes) -> None:
+        def __init__(self, key: bytes, *, usedforsecurity: bool) -> None:
             self._key = key
 
         def digest(self) -> bytes:
             return b"\1" * 15 + self._key
 
-    monkeypatch.setattr(offset_map, "_md5", Digest)
+    monkeypatch.setattr(offset_map, "md5", Digest)
     table = OffsetMap(20 * SLOT_BYTES)
     for n in range(20):
         table.put(bytes([n]), n)
@@ -60,3 +60,12 @@ def test_more_keys_than_slots_are_a_fault_of_the_caller():
     table.put(b"a", 3)
     with pytest.raises(AssertionError):
         table.put(b"c", 4)
+
+
+def test_a_map_takes_records_until_it_has_all_the_entries_it_may_have():
+    table = OffsetMap(20 * SLOT_BYTES)
+    assert not table.put_all([(5, b"a"), (6, b"b"), (8, b"a")], 3)
+    assert (table.entries, table.latest_offset) == (2, 8)
+    assert table.put_all([(9, b"c"), (10, b"a"), (11, b"d")], 3), "a full map takes no record, whatever its key"
+    assert (table.entries, table.latest_offset) == (3, 9)
+    assert [table.get(key) for key in (b"a", b"b", b"c", b"d")] == [8, 6, 9, -1]
