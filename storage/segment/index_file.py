@@ -3,6 +3,10 @@
 The active segment's file has its full length from the start (a hole, no blocks) and is cut to its entries at roll and
 close, so the entry count of an open file lives in memory. Entries are reached by positional reads, never by a mapping:
 an I/O error stays an exception instead of a fatal signal, and pages of idle indexes never count as ours.
+
+The newest entries of the active segment wait in memory until there are some dozens: each would cost a system call and a
+change of the inode for a dozen bytes. They are written before anything reads, syncs or trims the file; what a killed
+process takes along is made anew by the recovery that follows anyway.
 """
 
 from __future__ import annotations
@@ -13,12 +17,13 @@ from storage.env.fs import File, FileSystem
 from storage.errors import CorruptIndex
 
 PAGE_ENTRIES = 512  # the binary search ends with one read of at most this many entries
+MAX_WAITING_ENTRIES = 32
 
 
 class IndexFile:
     """Entries of one kind. The descriptor is opened on first use and given back when the segment is sealed."""
 
-    __slots__ = ("_file", "_fs", "count", "entry_size", "max_entries", "path", "writable")
+    __slots__ = ("_file", "_fs", "_waiting", "count", "entry_size", "max_entries", "path", "writable")
 
     def __init__(self, fs: FileSystem, path: str, *, entry_size: int, max_bytes: int) -> None:
         self._fs = fs
@@ -26,6 +31,7 @@ class IndexFile:
         self.entry_size = entry_size
         self.max_entries = max_bytes // entry_size  # written by make_writable and make_room
         self.count = 0  # entries in use; written by every change below
+        self._waiting = bytearray()  # the newest of them, which are not in the file yet
         self.writable = False  # true while the file has its full length
         self._file: File | None = None
 
@@ -34,7 +40,13 @@ class IndexFile:
         if size_bytes % self.entry_size:
             raise CorruptIndex(self.path, f"length {size_bytes} is not a multiple of {self.entry_size}")
         self.count = size_bytes // self.entry_size
+        self._waiting.clear()
         self.writable = False
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the entries that are in the file."""
+        return self.count * self.entry_size - len(self._waiting)
 
     def make_writable(self, max_bytes: int) -> None:
         """Give the file its full length, creating it when missing; the hole behind the entries costs no blocks."""
@@ -49,6 +61,7 @@ class IndexFile:
             file.truncate(0)  # old bytes must not survive behind shorter content
             if entries:
                 file.write_at(entries, 0)
+        self._waiting.clear()
         self.count = len(entries) // self.entry_size
         self.writable = False
 
@@ -61,16 +74,26 @@ class IndexFile:
         self.max_entries = max(self.max_entries, self.count + 1)
 
     def append_entries(self, entries: bytes) -> None:
-        """Write entries behind the others. Raises: CorruptIndex where they do not fit, which a roll must prevent."""
+        """Put entries behind the others. Raises: CorruptIndex where they do not fit, which a roll must prevent."""
         count = len(entries) // self.entry_size
         if self.count + count > self.max_entries:
             raise CorruptIndex(self.path, f"all {self.max_entries} entries are in use")
-        self._open().write_at(entries, self.count * self.entry_size)
+        self._waiting += entries
         self.count += count
+        if len(self._waiting) >= MAX_WAITING_ENTRIES * self.entry_size:
+            self._write_waiting()
+
+    def _write_waiting(self) -> File:
+        """Write what waits; return the file."""
+        file = self._open()
+        if self._waiting:
+            file.write_at(self._waiting, self.written_bytes)
+            self._waiting.clear()
+        return file
 
     def entries(self, first: int, count: int) -> bytes:
         """Return the bytes of `count` entries from slot `first`. Raises: CorruptIndex when the file is shorter."""
-        data = self._open().read_at(count * self.entry_size, first * self.entry_size)
+        data = self._write_waiting().read_at(count * self.entry_size, first * self.entry_size)
         if len(data) != count * self.entry_size:
             raise CorruptIndex(self.path, f"entries {first}..{first + count} are missing")
         return data
@@ -101,8 +124,8 @@ class IndexFile:
         """Drop every entry from slot `count` on; a writable file keeps its full length, with zeros behind."""
         if count >= self.count:
             return
+        file = self._write_waiting()
         self.count = count
-        file = self._open()
         file.truncate(count * self.entry_size)
         if self.writable:
             file.truncate(self.max_entries * self.entry_size)
@@ -110,17 +133,17 @@ class IndexFile:
     def trim(self) -> None:
         """Cut the file to its entries."""
         if self.writable:
-            self._open().truncate(self.count * self.entry_size)
+            self._write_waiting().truncate(self.count * self.entry_size)
             self.writable = False
 
     def sync(self) -> None:
         """Make the entries durable. Blocking: disk."""
-        if self._file is not None:
-            self._file.sync()
+        if self._file is not None or self._waiting:
+            self._write_waiting().sync()
 
     def to_sync(self) -> File | None:
         """Return the open file for a flush that runs elsewhere; None when nothing was ever written."""
-        return self._open() if self.count else self._file
+        return self._write_waiting() if self.count else self._file
 
     def close(self) -> None:
         """Trim and give the descriptor back; the next use opens it again."""
@@ -132,7 +155,7 @@ class IndexFile:
         self._file = self._fs.open(self.path, writable=False)
 
     def release(self) -> None:
-        """Give the descriptor back without trimming."""
+        """Give the descriptor back without trimming; what waits to be written goes on to."""
         self._close_file()
 
     def rename(self, path: str) -> None:

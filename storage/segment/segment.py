@@ -301,8 +301,8 @@ class Segment:
             index_bytes, time_index_bytes = self._index_sizes
             largest_timestamp = None
         else:
-            index_bytes = self.offset_index.file.count * OFFSET_ENTRY.size
-            time_index_bytes = self.time_index.file.count * TIME_ENTRY.size
+            index_bytes = self.offset_index.file.written_bytes
+            time_index_bytes = self.time_index.file.written_bytes
             largest_timestamp = self.largest_timestamp
         return SegmentView(
             self.directory,

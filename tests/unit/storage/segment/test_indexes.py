@@ -3,6 +3,7 @@ import os
 import pytest
 
 from storage.errors import CorruptIndex
+from storage.segment.index_file import MAX_WAITING_ENTRIES
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
 from storage.segment.txn_index import AbortedTxn, TxnIndex
@@ -142,3 +143,63 @@ def test_txn_index_collects_what_touches_the_range_and_says_when_to_stop(fs, tmp
     (tmp_path / "a.txnindex").write_bytes(b"\0" * 34)
     with pytest.raises(CorruptIndex):
         index.check()
+
+
+def waiting_index(fs, tmp_path, count: int) -> OffsetIndex:
+    index = OffsetIndex(fs, str(tmp_path / "w.index"), 0, 8000)
+    index.file.make_writable(8000)
+    for n in range(1, count + 1):
+        index.append(n, 100 * n)
+    return index
+
+
+def on_disk(index: OffsetIndex) -> int:
+    """Count the entries that the file holds."""
+    with open(index.file.path, "rb") as file:
+        return len(file.read().rstrip(b"\0") + bytes(7)) // 8
+
+
+def test_new_entries_wait_until_there_are_dozens(fs, tmp_path):
+    index = waiting_index(fs, tmp_path, MAX_WAITING_ENTRIES - 1)
+    assert (on_disk(index), index.file.written_bytes) == (0, 0)
+    index.append(MAX_WAITING_ENTRIES, 10_000)
+    assert on_disk(index) == MAX_WAITING_ENTRIES
+    assert index.file.written_bytes == 8 * MAX_WAITING_ENTRIES
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda index: index.lookup(3),
+        lambda index: index.boundary_at_or_before(250),
+        lambda index: index.file.to_sync(),
+        lambda index: index.file.sync(),
+        lambda index: index.file.close(),
+    ],
+)
+def test_what_waits_is_written_before_it_is_read_synced_or_trimmed(fs, tmp_path, use):
+    index = waiting_index(fs, tmp_path, 5)
+    use(index)
+    assert on_disk(index) == 5
+
+
+def test_what_waits_outlives_the_descriptor_and_a_rename(fs, tmp_path):
+    index = waiting_index(fs, tmp_path, 5)
+    index.file.release()
+    os.rename(index.file.path, tmp_path / "renamed.index")
+    index.file.rename(str(tmp_path / "renamed.index"))
+    index.append(6, 600)
+    assert [index.entry(slot) for slot in range(6)] == [(n, 100 * n) for n in range(1, 7)]
+
+
+def test_what_waits_is_cut_with_the_rest(fs, tmp_path):
+    index = waiting_index(fs, tmp_path, MAX_WAITING_ENTRIES + 5)
+    index.truncate_to(MAX_WAITING_ENTRIES + 3)
+    index.truncate_to(4)
+    assert (index.file.count, index.last_offset) == (3, 3)
+    index.append(9, 900)
+    index.file.close()
+    assert on_disk(index) == 4
+    index.append(10, 1000)
+    index.file.replace(b"\0\0\0\1\0\0\0\2")
+    assert index.entry(0) == (1, 2)
