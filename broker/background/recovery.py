@@ -1,8 +1,8 @@
 """Loading all logs at the start and closing them at the end, in threads; and saying how far it has come.
 
-`num.recovery.threads.per.data.dir` threads work on each directory, all directories at once. Storage cuts the work into
-pieces and takes the results back; here is only who runs them. A dynamic change of the number is in force the next time
-that logs are loaded or closed.
+`num.recovery.threads.per.data.dir` threads work on each directory, all directories at once; closing, which does nothing
+but wait for the disk, takes more. Storage cuts the work into pieces and takes the results back; here is only who runs
+them. A dynamic change of the number is in force the next time that logs are loaded or closed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from storage.dirs.manager import ConfigFor, LogManager
 
 PROGRESS_EVERY_MS = 5_000
 CLOSING_POOL = "closing"
+CLOSING_THREADS = 8
+"""So many at least close the logs of a directory: they wait for the disk, and a file system makes syncs that come at
+once durable together. Thousands of partitions close several times as fast as with two."""
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +95,10 @@ class Recovery:
     async def close(self) -> None:
         """Close every log that is open, then leave checkpoints and markers. Never raises for a failed directory."""
         closing = self._logs.begin_closing()
-        count = self.thread_count
-        await asyncio.gather(*(self._pools.together(one.log_dir.path, [one.work] * count) for one in closing))
+        count = max(self.thread_count, CLOSING_THREADS)
+        await asyncio.gather(
+            *(self._pools.together(one.log_dir.path, [one.work] * min(count, one.log_count)) for one in closing)
+        )
         await self._pools.io(CLOSING_POOL, partial(self._logs.finish_closing, closing))
 
 

@@ -19,6 +19,7 @@ class DirClosing:
     def __init__(self, log_dir: LogDir, logs: Iterable[PartitionLog]) -> None:
         self.log_dir = log_dir
         self._queue = deque(logs)
+        self.log_count = len(self._queue)  # at the beginning
         self.failure: StorageFailure | None = None  # set by the first log that cannot be closed; the others stay open
 
     def work(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.background.recovery import PROGRESS_EVERY_MS, Recovery
+from broker.background.recovery import CLOSING_THREADS, PROGRESS_EVERY_MS, Recovery
 from broker.runtime.pools import Pools
 from config.views import LogConfig
 from storage.dirs.manager import LogManager
@@ -124,22 +124,23 @@ async def test_a_long_start_says_how_far_it_is(tmp_path: Path, caplog: pytest.Lo
     start.logs.close(clean=False)
 
 
-async def test_closing_follows_a_changed_number_of_threads_and_leaves_the_marker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("configured", "closing"), [(2, CLOSING_THREADS), (12, 12)])
+async def test_closing_takes_several_threads_or_the_changed_number_of_them_and_leaves_the_marker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, configured: int, closing: int
 ) -> None:
-    fill(tmp_path, count=4)
+    fill(tmp_path, count=closing)
     start = Start(tmp_path, threads=1)
     await start.recovery.load(lambda tp: CONFIG)
     logs = list(start.logs.logs.values())
-    together = threading.Barrier(4)
+    together = threading.Barrier(closing)
     close = PartitionLog.close
 
     def meeting(log: PartitionLog) -> None:
-        together.wait(10)  # nobody gets on before four threads are here
+        together.wait(10)  # nobody gets on before all threads are here
         close(log)
 
     monkeypatch.setattr(PartitionLog, "close", meeting)
-    start.recovery.thread_count = 4
+    start.recovery.thread_count = configured
     await start.recovery.close()
     assert all(log.is_closed for log in logs)
     assert start.logs.dirs[0].is_online
