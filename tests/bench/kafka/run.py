@@ -58,13 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     if reason := java.missing():
         parser.error(reason)
     _prepare_process()
-    with tempfile.TemporaryDirectory(prefix="odradek-bench-kafka-", dir=options.directory) as name:
-        found = _measure(options, Path(name))
-    date = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-    found.stamp(commit=machine.commit(), date=date, command=_command(options))
     everything = stored.load(options.results)
-    everything.merge(found)
-    stored.save(options.results, everything)
+    with tempfile.TemporaryDirectory(prefix="odradek-bench-kafka-", dir=options.directory) as name:
+        found = _measure(options, Path(name), everything)
     print(render.table(found))
     _write_document(everything, options.document)
     return int(any(measured.failures for measured in found.keys.values()))
@@ -90,9 +86,17 @@ def _end(*_: object) -> NoReturn:
     sys.exit(1)
 
 
-def _measure(options: argparse.Namespace, directory: Path) -> Results:
+def _measure(options: argparse.Namespace, directory: Path, everything: Results) -> Results:
+    """Run all sessions; what they have given is stored after each, so that a run that is ended is not lost."""
     found = Results(facts=machine.facts(directory))
+    commit, command = machine.commit(), _command(options)
     began = time.monotonic()
+
+    def keep() -> None:
+        found.stamp(commit=commit, date=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}", command=command)
+        everything.merge(found)
+        stored.save(options.results, everything)
+
     for kind_name, kind in KINDS.items():
         chosen = workloads.chosen(kind, options.only)
         if not chosen:
@@ -104,11 +108,13 @@ def _measure(options: argparse.Namespace, directory: Path) -> Results:
                 print(f"[{elapsed:6.0f} s] {kind_name}, round {number + 1} of {rounds}: {side}", flush=True)
                 with _locked(options.lock):
                     found.extend(_session(kind, chosen, side, directory / f"{side}-{number}", options))
+                keep()
     if workloads.wanted(bare.NAME, options.only):
         rounds = min(options.rounds, bare.MOST_ROUNDS)
         print(f"[{time.monotonic() - began:6.0f} s] bare loops, {rounds} rounds", flush=True)
         with _locked(options.lock):
             found.extend(bare.measure(directory, rounds))
+        keep()
     return found
 
 
