@@ -7,9 +7,10 @@ buffered for it.
 from __future__ import annotations
 
 import struct
+from typing import Final
 
-SIZE_BYTES = 4
+SIZE_BYTES: Final = 4
 
-_SIZE = struct.Struct(">i")
-unpack_size = _SIZE.unpack_from
-pack_size_into = _SIZE.pack_into
+_SIZE: Final = struct.Struct(">i")
+unpack_size: Final = _SIZE.unpack_from
+pack_size_into: Final = _SIZE.pack_into

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from broker.api.route import LONG_WAY, EncodedResponse, Plain, RequestContext, Route
 from broker.metrics.instruments import BrokerStats, RequestStats
@@ -26,9 +26,9 @@ from protocol.headers import UnsupportedVersion, decode_request_header, response
 from protocol.messages import REQUESTS
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-SIZE_GAP = bytes(SIZE_BYTES)
+SIZE_GAP: Final = bytes(SIZE_BYTES)
 """Kept free in front of a response until its size is known."""
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from broker.api.errors import code_of
 from broker.api.fetch_sessions import FetchSessions, Key, Opened, Wanted
@@ -46,10 +46,10 @@ from protocol.messages.fetch import (
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.segment.region import Region
 
-FIRST_VERSION_WITH_STORAGE_ERROR = 6
-FIRST_VERSION_WITH_LEADERS = 12
-FIRST_VERSION_WITH_ENDPOINTS = 16
-NO_ID = bytes(16)
+FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
+FIRST_VERSION_WITH_LEADERS: Final = 12
+FIRST_VERSION_WITH_ENDPOINTS: Final = 16
+NO_ID: Final = bytes(16)
 
 
 class FetchApi:

@@ -8,18 +8,18 @@ newcomer makes room, otherwise the newcomer stays without a session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.errors import ErrorCode
 from protocol.fast.fetch import FIRST_VERSION_WITH_IDS, Row, TopicKey
 from protocol.messages.fetch import FetchRequest, PartitionData
 from storage.env.clock import Rng
 
-NO_SESSION_ID = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-MAX_EPOCH = 2**31 - 1
-EVICTABLE_AFTER_MS = 120_000
+NO_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_EPOCH: Final = 2**31 - 1
+EVICTABLE_AFTER_MS: Final = 120_000
 
 Key = tuple[TopicKey, int]
 """(topic name, or topic id from v13 on; partition)"""

@@ -12,7 +12,7 @@ Partitions stand alone: one that fails does not undo its neighbours. Source: Kaf
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from broker.api.errors import code_of
 from broker.api.leaders import Leaders
@@ -53,17 +53,17 @@ from storage.log.append import AppendResult
 from storage.log.validator import ValidatedBatch
 from storage.types import TopicPartition
 
-FIRST_VERSION_WITH_IDS = 13
-FIRST_VERSION_WITH_LEADERS = 10
-LEGAL_ACKS = (-1, 0, 1)
-INTERNAL_TOPICS_CLIENT_ID = "__admin_client"
+FIRST_VERSION_WITH_IDS: Final = 13
+FIRST_VERSION_WITH_LEADERS: Final = 10
+LEGAL_ACKS: Final = (-1, 0, 1)
+INTERNAL_TOPICS_CLIENT_ID: Final = "__admin_client"
 """The one client id that may write into internal topics, as in Kafka."""
 
 Validated = ValidatedBatch | Exception
 """What the check of a batch gave: a batch to store, or the reason why not."""
 
 
-_NOT_APPENDED = AppendResult(-1, -1, -1, -1, is_duplicate=False)
+_NOT_APPENDED: Final = AppendResult(-1, -1, -1, -1, is_duplicate=False)
 _NOTHING_TO_VERIFY: Mapping[TopicPartition, Verified] = {}
 
 
@@ -74,10 +74,10 @@ class _Refusal(NamedTuple):
     message: str
 
 
-_MANY_PRODUCERS = _Refusal(
+_MANY_PRODUCERS: Final = _Refusal(
     ErrorCode.INVALID_PRODUCER_ID_MAPPING, "All transactional batches of a request must come from one producer."
 )
-_NO_TRANSACTIONAL_ID = _Refusal(
+_NO_TRANSACTIONAL_ID: Final = _Refusal(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "A transactional batch must come in a request that names its transactional id.",
 )

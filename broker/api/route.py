@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from broker.quota.clients import RequestMeter
 from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
 
-_THROTTLE_TIME = Struct(">i")
+_THROTTLE_TIME: Final = Struct(">i")
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class EncodedResponse(NamedTuple):
 
 Handler = Callable[[Any, RequestContext], Coroutine[Any, Any, Any]]
 
-LONG_WAY = object()
+LONG_WAY: Final = object()
 """What `Plain.serve` returns where it leaves a request, untouched, to the handler."""
 
 

@@ -16,7 +16,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from broker.api.route import RequestContext
 from broker.net.outbox import Flushed, Outbox, ShortFile, release_region
@@ -27,22 +27,22 @@ from protocol.errors import ProtocolError
 from protocol.frame import SIZE_BYTES, unpack_size
 from storage.errors import StorageFailure
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-SHARED_BUFFER_BYTES = 256 * 1024
-OWN_BUFFER_ABOVE_BYTES = SHARED_BUFFER_BYTES // 2
+SHARED_BUFFER_BYTES: Final = 256 * 1024
+OWN_BUFFER_ABOVE_BYTES: Final = SHARED_BUFFER_BYTES // 2
 """Frames above this, size field included, get a buffer of their own. What is kept of a smaller one stays below it, so
 that reading goes on, and always fits before a full read."""
-FIRST_ALLOCATION_BYTES = 1024 * 1024
+FIRST_ALLOCATION_BYTES: Final = 1024 * 1024
 """A peer may announce 100 MiB and send nothing: more is allocated only as bytes arrive."""
-MAX_REQUESTS_PER_TURN = 256
-MAX_TURN_NS = 20_000_000
+MAX_REQUESTS_PER_TURN: Final = 256
+MAX_TURN_NS: Final = 20_000_000
 """After so many requests, or so long, the other connections have their turn."""
-REQUESTS_PER_LOOK = 8
+REQUESTS_PER_LOOK: Final = 8
 """The clock is looked at after so many, a power of two: most turns are shorter, and cost no look at all."""
-MAX_UNSENT_BYTES = 1024 * 1024
+MAX_UNSENT_BYTES: Final = 1024 * 1024
 """With so much to send, requests that follow in the same read wait."""
-_PLAIN = (bytes, bytearray)
+_PLAIN: Final = (bytes, bytearray)
 
 
 class CloseConnection(Exception):

@@ -16,22 +16,22 @@ import socket
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from broker.net.pages import Pages
 from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, read_ahead_end
 from storage.segment.region import MemoryRegion
 
-JOIN_BELOW_BYTES = 16 * 1024
+JOIN_BELOW_BYTES: Final = 16 * 1024
 """Pieces up to this size are copied together: one short copy costs less than one more iovec."""
 
-MAX_IOVECS = 256
+MAX_IOVECS: Final = 256
 
-WARM_STEP_BYTES = 1024 * 1024
+WARM_STEP_BYTES: Final = 1024 * 1024
 """How much of a region is checked, loaded and sent at a time; bounds a turn and the memory of a cold read."""
 
 
-MAX_FILES_AHEAD = 64
+MAX_FILES_AHEAD: Final = 64
 """So many files are remembered to be prefetched; a consumer reads a few partitions at a time."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import Final
 
 from broker.metadata.image import (
     BROKER_RESOURCE,
@@ -25,9 +26,9 @@ from storage.dirs.manager import LogManager
 from storage.errors import InconsistentTopicId, StorageError, StorageFailure
 from storage.types import TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-FEW_LOGS = 4
+FEW_LOGS: Final = 4
 """So many logs are created on the loop, half a millisecond each; more would keep other clients waiting."""
 
 ConfigFor = Callable[[str, ClusterImage], LogConfig]

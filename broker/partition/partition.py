@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from broker.partition.errors import (
     FencedLeaderEpoch,
@@ -35,16 +35,16 @@ from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, may_compress, validate
 from storage.types import AppendOrigin, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-ACKS_ALL = -1
-HIGH_WATERMARK = -1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+ACKS_ALL: Final = -1
+HIGH_WATERMARK: Final = -1
 """The offset that asks to delete everything that is replicated."""
-_CROWDED = "crowded"  # why the gate is closed
+_CROWDED: Final = "crowded"  # why the gate is closed
 _NOTHING: frozenset[str] = frozenset()  # one for all partitions: an empty set has 200 bytes, too
-_HELD = "held"
+_HELD: Final = "held"
 MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
 """Appends wait above this, as with two full windows of write-back: what a direct write has not taken is memory."""
 

@@ -8,9 +8,9 @@ Source: Rate, SampledStat, TokenBucket, QuotaUtils.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-INT_MAX = 2**31 - 1
+INT_MAX: Final = 2**31 - 1
 """The longest throttle time that a response can name, nearly 25 days."""
 
 

@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator
 from types import coroutine
-from typing import Any
+from typing import Any, Final
 
 from broker.runtime.failures import unexplained
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class TaskOwner:

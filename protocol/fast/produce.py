@@ -11,52 +11,53 @@ messages (tests/property/test_plain_produce.py).
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError
+from typing import Final
 
 from protocol.messages.produce import ProduceRequest, ProduceResponse
 from protocol.primitives import MAX_ARRAY_LENGTH
 from protocol.records.batch import HEADER_SIZE
 
-FIRST_VERSION = ProduceRequest.MIN_VERSION
-LAST_VERSION = ProduceRequest.MAX_VERSION
-FLEXIBLE_SINCE = ProduceRequest.FLEXIBLE_SINCE
+FIRST_VERSION: Final = ProduceRequest.MIN_VERSION
+LAST_VERSION: Final = ProduceRequest.MAX_VERSION
+FLEXIBLE_SINCE: Final = ProduceRequest.FLEXIBLE_SINCE
 assert ProduceResponse.FLEXIBLE_SINCE == FLEXIBLE_SINCE, "an answer repeats bytes of its request"
-IDS_SINCE = 13
-_LOG_START_SINCE = 5
-_RECORD_ERRORS_SINCE = 8
+IDS_SINCE: Final = 13
+_LOG_START_SINCE: Final = 5
+_RECORD_ERRORS_SINCE: Final = 8
 
-_ID_SIZE = 16
-_NO_ID = bytes(_ID_SIZE)
-_LONG = 0x80
+_ID_SIZE: Final = 16
+_NO_ID: Final = bytes(_ID_SIZE)
+_LONG: Final = 0x80
 """A length byte from here on is the first of several."""
-_LOW = 0x7F
-_NULL = -1
+_LOW: Final = 0x7F
+_NULL: Final = -1
 
-_HEADER = Struct(">iih")
+_HEADER: Final = Struct(">iih")
 """API key and version, correlation id, length of the client id."""
-_COMPACT_START = Struct(">hhiB")
+_COMPACT_START: Final = Struct(">hhiB")
 """No tags of the header and no transactional id; acks, timeout, one more than the number of topics."""
-_COMPACT_PARTITION = Struct(">BiBBBB")
+_COMPACT_PARTITION: Final = Struct(">BiBBBB")
 """What ends before it, index, and the four bytes that the length of the records is among."""
-_ENDS = Struct(">HB")
+_ENDS: Final = Struct(">HB")
 """No tags of the last partition and of its topic; none of the request, or what follows."""
-_START = Struct(">hhii")
+_START: Final = Struct(">hhii")
 """The same in older versions."""
-_NAME_SIZE = Struct(">h")
-_COUNT = Struct(">i")
-_PARTITION = Struct(">ii")
+_NAME_SIZE: Final = Struct(">h")
+_COUNT: Final = Struct(">i")
+_PARTITION: Final = Struct(">ii")
 
-_SIZE_BYTES = 4
-_COMPACT_ANSWER_START = Struct(">iiBB")
-_COMPACT_ANSWER_SIZE = _COMPACT_ANSWER_START.size - _SIZE_BYTES
-_ANSWER_START = Struct(">iii")
-_RESULT_SINCE_9 = Struct(">ihqqqB2x")
+_SIZE_BYTES: Final = 4
+_COMPACT_ANSWER_START: Final = Struct(">iiBB")
+_COMPACT_ANSWER_SIZE: Final = _COMPACT_ANSWER_START.size - _SIZE_BYTES
+_ANSWER_START: Final = Struct(">iii")
+_RESULT_SINCE_9: Final = Struct(">ihqqqB2x")
 """Index, error code, base offset, append time, log start offset; no record errors, no message, no tags."""
-_RESULT_SINCE_5 = Struct(">ihqqq")
-_RESULT_SINCE_3 = Struct(">ihqq")
-_NO_RECORD_ERRORS = Struct(">ih").pack(0, _NULL)
-_NO_TAGS = bytes(1)
-_NOT_THROTTLED = bytes(4)
-_COMPACT_END = _NOT_THROTTLED + _NO_TAGS
+_RESULT_SINCE_5: Final = Struct(">ihqqq")
+_RESULT_SINCE_3: Final = Struct(">ihqq")
+_NO_RECORD_ERRORS: Final = Struct(">ih").pack(0, _NULL)
+_NO_TAGS: Final = bytes(1)
+_NOT_THROTTLED: Final = bytes(4)
+_COMPACT_END: Final = _NOT_THROTTLED + _NO_TAGS
 
 
 Batches = list[tuple[int, memoryview]]

@@ -7,50 +7,50 @@ leader stamps them without touching it; attributes and max timestamp lie inside,
 from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.records.crc import crc32c
 from protocol.records.errors import CorruptBatch
 
 Buffer = bytes | bytearray | memoryview
 
-HEADER_SIZE = 61
-LOG_OVERHEAD = 12
+HEADER_SIZE: Final = 61
+LOG_OVERHEAD: Final = 12
 """Base offset and batch length: the part that batch_length does not count."""
-PREFIX_SIZE = 17
+PREFIX_SIZE: Final = 17
 """Enough of any batch or legacy message to learn its size and magic."""
-MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
-MIN_LEGACY_LENGTH = 14
-MAGIC_V2 = 2
+MIN_BATCH_LENGTH: Final = HEADER_SIZE - LOG_OVERHEAD
+MIN_LEGACY_LENGTH: Final = 14
+MAGIC_V2: Final = 2
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME_BIT = 0x08
-TRANSACTIONAL_BIT = 0x10
-CONTROL_BIT = 0x20
-DELETE_HORIZON_BIT = 0x40
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
 
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1
-MAX_SEQUENCE = 0x7FFFFFFF
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+MAX_SEQUENCE: Final = 0x7FFFFFFF
 
-CRC_START = 21
-_LEADER_EPOCH_AT = 12
-_CRC_AT = 17
-_ATTRIBUTES_AT = 21
-_MAX_TIMESTAMP_AT = 35
+CRC_START: Final = 21
+_LEADER_EPOCH_AT: Final = 12
+_CRC_AT: Final = 17
+_ATTRIBUTES_AT: Final = 21
+_MAX_TIMESTAMP_AT: Final = 35
 
-HEADER = Struct(">qiibIhiqqqhii")
-ESSENTIALS = Struct(">qiibIhi8xqq")
+HEADER: Final = Struct(">qiibIhiqqqhii")
+ESSENTIALS: Final = Struct(">qiibIhi8xqq")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer id."""
-_PREFIX = Struct(">qiib")
-_HEAD = Struct(">qii")
-_INT64 = Struct(">q")
-_INT32 = Struct(">i")
-_INT16 = Struct(">h")
-_UINT32 = Struct(">I")
+_PREFIX: Final = Struct(">qiib")
+_HEAD: Final = Struct(">qii")
+_INT64: Final = Struct(">q")
+_INT32: Final = Struct(">i")
+_INT16: Final = Struct(">h")
+_UINT32: Final = Struct(">I")
 
 
 class TimestampType(IntEnum):
@@ -125,7 +125,7 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
 
 
-_new_tuple = tuple.__new__
+_new_tuple: Final = tuple.__new__
 
 
 def header_from(fields: tuple[int, ...]) -> BatchHeader:

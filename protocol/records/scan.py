@@ -9,6 +9,7 @@ and the slow gear decides what the next record is.
 """
 
 from struct import unpack
+from typing import Final
 
 from protocol.records.errors import InvalidBatch
 from protocol.records.varint import read_varint, read_varlong
@@ -20,28 +21,28 @@ RecordScan = tuple[int, int, int]
 """(lowest timestamp delta, highest timestamp delta, index of the first record without a key or -1); a plain tuple,
 because naming its fields would cost a tenth of the check of a small batch."""
 
-_COPY_BELOW_BYTES_PER_RECORD = 4096
+_COPY_BELOW_BYTES_PER_RECORD: Final = 4096
 """Indexing bytes is faster than indexing a memoryview; above this size a record the copy costs more than it saves."""
-_MIN_RECORD_SIZE = 7
-_MIN_RUN = 4
+_MIN_RECORD_SIZE: Final = 7
+_MIN_RUN: Final = 4
 """Fewer rows than this are parsed faster than compared."""
-_MAX_BACKOFF = 256
-_LOWEST_DELTA = -(1 << 63)
-_HIGHEST_DELTA = (1 << 63) - 1
+_MAX_BACKOFF: Final = 256
+_LOWEST_DELTA: Final = -(1 << 63)
+_HIGHEST_DELTA: Final = (1 << 63) - 1
 
 # Offset deltas 0, 1, 2, … as zig-zag varints, column by column. One byte holds deltas below 64, two below 8192;
 # with three bytes the first two repeat with a period of 8192 and the third is constant within it.
-_ONE_BYTE_LIMIT = 64
-_PERIOD = 8192
-_THREE_BYTE_LIMIT = 1 << 20
-_ONLY = bytes(range(0, 128, 2))
-_LOW = bytes(range(128, 256, 2)) * 128
-_SECOND_OF_TWO = b"".join(bytes((value,)) * 64 for value in range(128))
-_SECOND_OF_THREE = b"".join(bytes((value,)) * 64 for value in range(128, 256))
+_ONE_BYTE_LIMIT: Final = 64
+_PERIOD: Final = 8192
+_THREE_BYTE_LIMIT: Final = 1 << 20
+_ONLY: Final = bytes(range(0, 128, 2))
+_LOW: Final = bytes(range(128, 256, 2)) * 128
+_SECOND_OF_TWO: Final = b"".join(bytes((value,)) * 64 for value in range(128))
+_SECOND_OF_THREE: Final = b"".join(bytes((value,)) * 64 for value in range(128, 256))
 
-_CONTINUED = bytes(range(128, 256))
-_FINAL = bytes(range(128))
-_EVEN = bytes(range(0, 256, 2))
+_CONTINUED: Final = bytes(range(128, 256))
+_FINAL: Final = bytes(range(128))
+_EVEN: Final = bytes(range(0, 256, 2))
 
 
 def scan_records(buffer: Buffer, count: int, position: int = 0) -> RecordScan:

@@ -1,11 +1,13 @@
 """Zig-zag base-128 integers as records use them; the hot loops inline the one-byte case and call here for the rest."""
 
+from typing import Final
+
 from protocol.records.errors import InvalidBatch
 
 Buffer = bytes | bytearray | memoryview
 
-MAX_VARINT_SIZE = 5
-MAX_VARLONG_SIZE = 10
+MAX_VARINT_SIZE: Final = 5
+MAX_VARLONG_SIZE: Final = 10
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -53,4 +55,4 @@ def encode_unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))

@@ -12,17 +12,18 @@ import logging
 import os.path
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import LEADER_EPOCH_CHECKPOINT
 
-NO_EPOCH = -1
-NO_OFFSET = -1
-_NOTHING = 1 << 63
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+_NOTHING: Final = 1 << 63
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 class LeaderEpochCache:

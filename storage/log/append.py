@@ -16,7 +16,7 @@ Source: Kafka's UnifiedLog.append, LocalLog.roll.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from config.views import LogConfig
 from protocol.records.batch import LOG_APPEND_TIME_BIT, BatchHeader, iter_batches, patch_offset_and_epoch
@@ -34,10 +34,10 @@ from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.segment import Segment, ensure_room_in_indexes
 from storage.types import AppendOrigin
 
-NO_TIMESTAMP = -1
-_RAFT = AppendOrigin.RAFT
-_REPLICATION = AppendOrigin.REPLICATION
-_new_tuple = tuple.__new__
+NO_TIMESTAMP: Final = -1
+_RAFT: Final = AppendOrigin.RAFT
+_REPLICATION: Final = AppendOrigin.REPLICATION
+_new_tuple: Final = tuple.__new__
 
 
 class AppendResult(NamedTuple):

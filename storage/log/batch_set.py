@@ -8,6 +8,7 @@ few. Nothing is changed, in the log or in the buffer.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from protocol.records.batch import (
     CONTROL_BIT,
@@ -34,7 +35,7 @@ from storage.segment.log_file import has_valid_crc, parse_any_header
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 from storage.segment.sparse import Placed
 
-NO_LIMIT = 1 << 62
+NO_LIMIT: Final = 1 << 62
 
 
 class BatchSet:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os.path
 from collections.abc import Iterator
+from typing import Final
 
 from config.views import LogConfig
 from protocol.records.batch import LOG_OVERHEAD
@@ -47,10 +48,10 @@ from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-_RAFT = AppendOrigin.RAFT
-_REPLICATION = AppendOrigin.REPLICATION
+_RAFT: Final = AppendOrigin.RAFT
+_REPLICATION: Final = AppendOrigin.REPLICATION
 
 
 class PartitionLog:

@@ -6,14 +6,14 @@ searches. An entry states a fact that only truncation or removal of segments can
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storage.errors import LogClosed, OffsetOutOfRange
 from storage.log.state import LogState
 from storage.segment.region import Region
 from storage.segment.segment import Segment
 
-MEMO_ENTRIES = 128  # consumers of one partition that can follow it without searching
+MEMO_ENTRIES: Final = 128  # consumers of one partition that can follow it without searching
 
 
 class FetchSlice(NamedTuple):
@@ -27,7 +27,7 @@ class FetchSlice(NamedTuple):
     segment_base_offset: int
 
 
-EMPTY = FetchSlice(None, 0, -1)
+EMPTY: Final = FetchSlice(None, 0, -1)
 
 
 def locate(state: LogState, offset: int) -> tuple[Segment, int] | None:

@@ -7,6 +7,7 @@ fixed after loading, and what changes inside has exactly one writer, named besid
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from config.views import LogConfig
 from storage.env.clock import Clock, Rng
@@ -24,7 +25,7 @@ from storage.segment.segments import Segments
 from storage.stats import StorageStats
 from storage.types import TopicPartition
 
-_INT32_MIN = -(1 << 31)
+_INT32_MIN: Final = -(1 << 31)
 
 
 class LogState:

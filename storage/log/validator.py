@@ -16,7 +16,7 @@ Offsets and the leader epoch are stamped by the append itself: they lie outside 
 Source: UnifiedLog.analyzeAndValidateRecords, LogValidator; KIP-467 for the errors of single records.
 """
 
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from config.views import NO_DECOMPRESSED_LIMIT, LogConfig
 from protocol.records.batch import (
@@ -53,29 +53,29 @@ from storage.types import AppendOrigin
 
 Buffer = bytes | bytearray | memoryview
 
-LATEST_REQUEST_VERSION = 99
-_ZSTD_SINCE_VERSION = 7
-_MAX_INT64 = (1 << 63) - 1
-_INFLATED_PER_MESSAGE_BYTE = 4
+LATEST_REQUEST_VERSION: Final = 99
+_ZSTD_SINCE_VERSION: Final = 7
+_MAX_INT64: Final = (1 << 63) - 1
+_INFLATED_PER_MESSAGE_BYTE: Final = 4
 """An operator who raises max.message.bytes means larger batches, so the inflation bound grows with it."""
-_COPY_BELOW = 4096
+_COPY_BELOW: Final = 4096
 """Below this size one copy into bytes is cheaper than slicing views of the frame for the CRC and for the scan."""
-_MAX_RECORD_ERRORS = 1000
+_MAX_RECORD_ERRORS: Final = 1000
 """One answer names at most this many records; a batch of a million bad ones must not become a giant response."""
 
-_CODECS = {
+_CODECS: Final = {
     "uncompressed": Codec.NONE,
     "gzip": Codec.GZIP,
     "snappy": Codec.SNAPPY,
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
-_LENGTH_AT = 8
-_MAGIC_AT = 16
-_ATTRIBUTES_LOW_AT = 22
-_CLIENT = AppendOrigin.CLIENT
-_UNCHECKED_ORIGINS = frozenset((AppendOrigin.RAFT, AppendOrigin.REPLICATION))
-_ZSTD = int(Codec.ZSTD)  # members of an enum are slow to look up and compare
+_LENGTH_AT: Final = 8
+_MAGIC_AT: Final = 16
+_ATTRIBUTES_LOW_AT: Final = 22
+_CLIENT: Final = AppendOrigin.CLIENT
+_UNCHECKED_ORIGINS: Final = frozenset((AppendOrigin.RAFT, AppendOrigin.REPLICATION))
+_ZSTD: Final = int(Codec.ZSTD)  # members of an enum are slow to look up and compare
 
 
 class ValidatedBatch(NamedTuple):

@@ -1,14 +1,14 @@
 """What a partition remembers of one producer: epoch, the last five batches, the open transaction."""
 
 from collections import deque
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.records.batch import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 
-BATCHES_TO_RETAIN = 5
+BATCHES_TO_RETAIN: Final = 5
 """As many as a producer may have in flight while idempotent, so that any of them can be resent and recognised."""
-NO_COORDINATOR_EPOCH = -1
-NO_OFFSET = -1
+NO_COORDINATOR_EPOCH: Final = -1
+NO_OFFSET: Final = -1
 
 
 class BatchMetadata(NamedTuple):

@@ -7,7 +7,7 @@ Source: ProducerStateManager, ProducerAppendInfo, ProducerStateEntry; KIP-98, KI
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.records.batch import (
     CONTROL_BIT,
@@ -23,16 +23,16 @@ from storage.producers.entry import NO_OFFSET, BatchMetadata, ProducerEntry
 from storage.producers.verification import Verifications
 from storage.types import AppendOrigin, TopicPartition
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 Buffer = bytes | bytearray | memoryview
 
-DEFAULT_EXPIRATION_MS = 86_400_000
-LAST_PRODUCER_EPOCH = 32_767
-_TRANSACTIONAL_OR_CONTROL = TRANSACTIONAL_BIT | CONTROL_BIT
-_CLIENT = AppendOrigin.CLIENT
-_COORDINATOR = AppendOrigin.COORDINATOR
-_REPLICATION = AppendOrigin.REPLICATION
+DEFAULT_EXPIRATION_MS: Final = 86_400_000
+LAST_PRODUCER_EPOCH: Final = 32_767
+_TRANSACTIONAL_OR_CONTROL: Final = TRANSACTIONAL_BIT | CONTROL_BIT
+_CLIENT: Final = AppendOrigin.CLIENT
+_COORDINATOR: Final = AppendOrigin.COORDINATOR
+_REPLICATION: Final = AppendOrigin.REPLICATION
 
 
 class CompletedTxn(NamedTuple):

@@ -12,12 +12,13 @@ process takes along is made anew by the recovery that follows anyway.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from storage.env.fs import File, FileSystem
 from storage.errors import CorruptIndex
 
-PAGE_ENTRIES = 512  # the binary search ends with one read of at most this many entries
-MAX_WAITING_ENTRIES = 32
+PAGE_ENTRIES: Final = 512  # the binary search ends with one read of at most this many entries
+MAX_WAITING_ENTRIES: Final = 32
 
 
 class IndexFile:

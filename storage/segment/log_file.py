@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from zlib import crc32
 
 from protocol.records.batch import (
@@ -36,17 +36,17 @@ from storage.segment.direct_tail import DirectTail, DirectWrite, reserve
 from storage.segment.open_files import OpenFiles, OpenSegment
 from storage.segment.region import FileRegion, MemoryRegion, Region
 
-HEADER_WINDOW_BYTES = 8192  # two index intervals: one read usually ends a walk that an index entry began
-BATCH_WINDOW_BYTES = 1 << 20  # recovery and replay read whole batches
+HEADER_WINDOW_BYTES: Final = 8192  # two index intervals: one read usually ends a walk that an index entry began
+BATCH_WINDOW_BYTES: Final = 1 << 20  # recovery and replay read whole batches
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
-_WALK = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
-_LEGACY_HEAD = Struct(">qiIbb")  # offset, size, crc, magic, attributes
-_INT64 = Struct(">q")
-_LEGACY_TIMESTAMP_AT = 18
-_LEGACY_CRC_START = 16
-_MIN_LEGACY_SIZE = LOG_OVERHEAD + MIN_LEGACY_LENGTH
+_WALK: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
+_LEGACY_HEAD: Final = Struct(">qiIbb")  # offset, size, crc, magic, attributes
+_INT64: Final = Struct(">q")
+_LEGACY_TIMESTAMP_AT: Final = 18
+_LEGACY_CRC_START: Final = 16
+_MIN_LEGACY_SIZE: Final = LOG_OVERHEAD + MIN_LEGACY_LENGTH
 
 
 class Allocation(NamedTuple):

@@ -11,18 +11,18 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex
 from storage.segment.index_file import PAGE_ENTRIES, IndexFile
 
-ENTRY = Struct(">ii")
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
+ENTRY: Final = Struct(">ii")
+MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 """How far above its segment's base an offset may lie."""
-_INT32 = Struct(">i")
-_POSITION_AT = 4
-_IS_LITTLE_ENDIAN = sys.byteorder == "little"
+_INT32: Final = Struct(">i")
+_POSITION_AT: Final = 4
+_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
 class _Page(NamedTuple):

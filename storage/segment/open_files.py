@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
-FILES_PER_SEGMENT = 5
+FILES_PER_SEGMENT: Final = 5
 """The `.log`, a second handle of it for direct writes, and three indexes."""
 
 

@@ -7,9 +7,11 @@ until release(). Whoever takes a region releases it exactly once.
 
 from __future__ import annotations
 
+from typing import Final
+
 from storage.env.fs import File, read_growing
 
-FIRST_BUFFER_BYTES = 4 * 1024 * 1024
+FIRST_BUFFER_BYTES: Final = 4 * 1024 * 1024
 
 
 class FileRegion:

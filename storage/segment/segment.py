@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os.path
 from collections.abc import Sequence
+from typing import Final
 
 from config.views import LONG_MAX, LogConfig
 from protocol.records.errors import CorruptBatch
@@ -35,10 +36,10 @@ from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
 from storage.segment.view import SegmentView
 
-NEVER = LONG_MAX
-MIN_BATCH_BYTES = 26  # the smallest legacy message; no index has more entries than its log has batches
+NEVER: Final = LONG_MAX
+MIN_BATCH_BYTES: Final = 26  # the smallest legacy message; no index has more entries than its log has batches
 
-logger = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 def ensure_room_in_indexes(config: LogConfig) -> None:

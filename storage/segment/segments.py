@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from storage.segment.segment import Segment
 
-MAX_OPEN_SEALED = 4  # per log; consumers far behind read a few old segments at a time
+MAX_OPEN_SEALED: Final = 4  # per log; consumers far behind read a few old segments at a time
 
 
 class Segments:

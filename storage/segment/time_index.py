@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import Final
 
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex
 from storage.segment.index_file import IndexFile
 
-ENTRY = Struct(">qi")
-_INT64 = Struct(">q")
-_INT32 = Struct(">i")
-_OFFSET_AT = 8
-NO_TIMESTAMP = -1
+ENTRY: Final = Struct(">qi")
+_INT64: Final = Struct(">q")
+_INT32: Final = Struct(">i")
+_OFFSET_AT: Final = 8
+NO_TIMESTAMP: Final = -1
 
 
 class TimeIndex:
