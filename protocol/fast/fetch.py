@@ -51,6 +51,10 @@ _ABORTED_V12 = Struct(">qqB")
 _NO_REPLICA = _LENGTH.pack(-1)
 
 
+class _NotPlain(Exception):
+    """The frame holds what is left to the codec."""
+
+
 class FetchFrame:
     """What a request asks for."""
 
@@ -88,12 +92,8 @@ def read_fetch(data: bytes, position: int, version: int) -> FetchFrame | None:
     """Read the request that begins at `position`; None for one that the codec has to look at."""
     try:
         return _read(data, position, version)
-    except (IndexError, StructError, UnicodeDecodeError):
+    except (_NotPlain, IndexError, StructError, UnicodeDecodeError):
         return None
-
-
-class _NotPlain(IndexError):
-    """The frame holds what is left to the codec."""
 
 
 def _read(data: bytes, position: int, version: int) -> FetchFrame | None:

@@ -311,6 +311,7 @@ def test_the_pieces_of_a_plain_request_go_out_as_they_are(bench: Bench) -> None:
     assert sum(bench.stats.of("list_groups").latency.counts) == 1
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 def test_a_plain_request_that_has_parked_is_counted_when_it_is_answered_or_has_failed(bench: Bench) -> None:
     parked = Waiting()
     with_plain_way(bench, parked)

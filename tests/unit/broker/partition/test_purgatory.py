@@ -69,6 +69,7 @@ class Recorded(Parked):
         self._purgatory.leave(self)
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_what_is_woken_in_a_turn_looks_once_at_its_end() -> None:
     purgatory = Purgatory(asyncio.get_running_loop())
     first, second, idle = (Recorded(purgatory) for _ in range(3))
@@ -86,6 +87,7 @@ async def test_what_is_woken_in_a_turn_looks_once_at_its_end() -> None:
     assert len(purgatory) == 3
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_one_that_fails_does_not_keep_the_others(caplog: pytest.LogCaptureFixture) -> None:
     purgatory = Purgatory(asyncio.get_running_loop())
     broken, sound = Recorded(purgatory), Recorded(purgatory)
@@ -97,6 +99,7 @@ async def test_one_that_fails_does_not_keep_the_others(caplog: pytest.LogCapture
     assert sound.looks and "broken" in caplog.text
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_one_that_has_left_is_told_nothing_any_more() -> None:
     purgatory = Purgatory(asyncio.get_running_loop())
     parked = Recorded(purgatory)
@@ -110,6 +113,7 @@ async def test_one_that_has_left_is_told_nothing_any_more() -> None:
     assert not parked.looks and parked.expired_at is None
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_waits_end_in_their_order_and_never_too_early() -> None:
     loop = asyncio.get_running_loop()
     purgatory = Purgatory(loop)
@@ -126,6 +130,7 @@ async def test_waits_end_in_their_order_and_never_too_early() -> None:
     assert waits[1000].expired_at is not None and not len(purgatory)
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_one_that_parks_while_others_expire_is_not_forgotten() -> None:
     purgatory = Purgatory(asyncio.get_running_loop())
     first, later = Recorded(purgatory), Recorded(purgatory)
@@ -143,6 +148,7 @@ async def test_one_that_parks_while_others_expire_is_not_forgotten() -> None:
     assert later.expired_at is not None and first.expired_at <= later.expired_at
 
 
+@pytest.mark.pure  # compiled classes are not extended by others
 async def test_long_waits_that_end_early_leave_nothing_behind() -> None:
     loop = asyncio.get_running_loop()
     purgatory = Purgatory(loop)
