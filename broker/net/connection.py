@@ -35,6 +35,8 @@ OWN_BUFFER_ABOVE_BYTES: Final = SHARED_BUFFER_BYTES // 2
 that reading goes on, and always fits before a full read."""
 FIRST_ALLOCATION_BYTES: Final = 1024 * 1024
 """A peer may announce 100 MiB and send nothing: more is allocated only as bytes arrive."""
+MAX_SPARE_BUFFERS: Final = 4
+"""So many of that size are kept for the large frames to come: zeroing new ones costs as much as filling them."""
 MAX_REQUESTS_PER_TURN: Final = 256
 MAX_TURN_NS: Final = 20_000_000
 """After so many requests, or so long, the other connections have their turn."""
@@ -75,7 +77,7 @@ class Dispatcher(Protocol):
 class Shared:
     """What all connections of one loop share."""
 
-    __slots__ = ("buffer", "dispatcher", "loop", "max_frame_bytes", "on_close", "pages", "tasks")
+    __slots__ = ("buffer", "dispatcher", "loop", "max_frame_bytes", "on_close", "pages", "spares", "tasks")
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class Shared:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(SHARED_BUFFER_BYTES))
+        self.spares: list[bytearray] = []  # of FIRST_ALLOCATION_BYTES each; whoever has taken one gives it back
         self.dispatcher = dispatcher
         self.tasks = tasks
         self.max_frame_bytes = max_frame_bytes
@@ -221,7 +224,7 @@ class Connection:
         own = self._own
         try:
             if own is not None:
-                count = self._socket.recv_into(memoryview(own)[self._own_filled :])
+                count = self._socket.recv_into(memoryview(own)[self._own_filled : self._own_size])
             else:
                 count = self._socket.recv_into(shared.buffer[len(kept) :])
         except (BlockingIOError, InterruptedError):
@@ -254,7 +257,9 @@ class Connection:
     def _continue_own(self, own: bytearray) -> None:
         if self._own_filled == self._own_size:
             self._own = None
-            self._run_frame(memoryview(own))
+            self._run_frame(memoryview(own)[: self._own_size])
+            if len(own) == FIRST_ALLOCATION_BYTES and len(self._shared.spares) < MAX_SPARE_BUFFERS:
+                self._shared.spares.append(own)
             self._after_turn()
         elif self._own_filled == len(own):
             own.extend(bytes(min(len(own), self._own_size - len(own))))
@@ -347,7 +352,9 @@ class Connection:
         return self._outbox.size_bytes < MAX_UNSENT_BYTES or self._flush()
 
     def _begin_own(self, received: memoryview, size: int) -> None:
-        own = bytearray(min(size, max(FIRST_ALLOCATION_BYTES, len(received))))
+        # A buffer that is to grow must be a new one: somebody may still have a view of an old one.
+        spares = self._shared.spares
+        own = spares.pop() if spares and size <= FIRST_ALLOCATION_BYTES else bytearray(FIRST_ALLOCATION_BYTES)
         own[: len(received)] = received
         self._own = own
         self._own_filled = len(received)

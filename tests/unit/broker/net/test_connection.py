@@ -16,6 +16,7 @@ import pytest
 
 from broker.net.connection import (
     MAX_REQUESTS_PER_TURN,
+    FIRST_ALLOCATION_BYTES,
     OWN_BUFFER_ABOVE_BYTES,
     CloseConnection,
     Connection,
@@ -137,8 +138,8 @@ class Peer:
         self.tasks = TaskOwner("test")
         self.pages = FakePages()
         self.closed: list[Connection] = []
-        shared = Shared(self.echo, self.tasks, max_frame_bytes, self.pages, self.closed.append)
-        self.connection = Connection(shared, theirs, LISTENER, "127.0.0.1", 1)
+        self.shared = Shared(self.echo, self.tasks, max_frame_bytes, self.pages, self.closed.append)
+        self.connection = Connection(self.shared, theirs, LISTENER, "127.0.0.1", 1)
         self.connection.start()
         self.loop = asyncio.get_running_loop()
 
@@ -371,6 +372,16 @@ async def test_closing_gives_up_the_load_of_a_cold_region(peer: Peer, monkeypatc
     peer.connection.close()
     await peer.until(loading.cancelled)
     assert peer.echo.regions[0].released == 1
+
+
+async def test_large_frames_share_a_few_buffers_and_never_each_other_s_bytes(peer: Peer) -> None:
+    sizes = [OWN_BUFFER_ABOVE_BYTES + 1, 900_000, 200_000, 1 << 20, (1 << 20) + 1, OWN_BUFFER_ABOVE_BYTES + 1, 900_001]
+    for size in sizes:
+        sent = frame(os.urandom(min(size, MAX_FRAME_BYTES)))
+        sending = asyncio.ensure_future(peer.send(sent + frame(b"next")))
+        assert await peer.receive(len(sent) + 8) == sent + frame(b"next")
+        await sending
+        assert [len(spare) for spare in peer.shared.spares] == [FIRST_ALLOCATION_BYTES]
 
 
 @pytest.mark.parametrize("size", range(OWN_BUFFER_ABOVE_BYTES - 6, OWN_BUFFER_ABOVE_BYTES + 2))
