@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from broker.net.connection import (
-    MAX_REQUESTS_PER_TURN,
     FIRST_ALLOCATION_BYTES,
+    MAX_REQUESTS_PER_TURN,
     OWN_BUFFER_ABOVE_BYTES,
     CloseConnection,
     Connection,
@@ -381,7 +381,7 @@ async def test_large_frames_share_a_few_buffers_and_never_each_other_s_bytes(pee
         sending = asyncio.ensure_future(peer.send(sent + frame(b"next")))
         assert await peer.receive(len(sent) + 8) == sent + frame(b"next")
         await sending
-        assert [len(spare) for spare in peer.shared.spares] == [FIRST_ALLOCATION_BYTES]
+    assert [len(spare) for spare in peer.shared.spares] == [FIRST_ALLOCATION_BYTES]
 
 
 @pytest.mark.parametrize("size", range(OWN_BUFFER_ABOVE_BYTES - 6, OWN_BUFFER_ABOVE_BYTES + 2))
