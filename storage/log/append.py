@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from config.views import LogConfig
-from protocol.records.batch import LOG_APPEND_TIME_BIT, BatchHeader, iter_batches, patch_offset_and_epoch
+from protocol.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, BatchHeader, iter_batches, patch_offset_and_epoch
 from protocol.records.control import EndTxnMarker
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer
@@ -148,7 +148,8 @@ class LogAppender:
         has_producer = header.producer_id >= 0
         marker = None
         if has_producer:
-            marker = marker_of(header, batch)
+            if header.attributes & CONTROL_BIT:
+                marker = marker_of(header, batch)
             known = state.producers.check(header, origin, marker)
             if known is not None:
                 return self._answer_duplicate(known)
@@ -164,7 +165,11 @@ class LogAppender:
         except (OSError, CorruptIndex) as error:
             raise self._undo(segment, used, base_offset, error) from error
         if has_producer:
-            self._follow(segment, _new_tuple(BatchHeader, (base_offset, *header[1:])), marker)
+            stored = _new_tuple(BatchHeader, (base_offset, *header[1:]))
+            if marker is None:
+                state.producers.append(stored)  # nothing else ends a transaction, so there is nothing to index
+            else:
+                self._follow(segment, stored, marker)
         else:
             state.producers.map_end_offset = last_offset + 1
         offsets.log_end_offset = last_offset + 1
