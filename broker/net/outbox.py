@@ -1,8 +1,9 @@
 """What a connection still has to send: bytes and file regions, in order. The only place that calls sendfile.
 
 A region is a Blob with an open file behind it (see storage.segment.region): it leaves through `os.sendfile` straight
-from the page cache; one of memory counts as its bytes. A file that turns out shorter than promised ends the connection,
-since the frame's length is already on the wire. Regions are released once sent, or when the outbox is dropped.
+from the page cache; one of memory counts as its bytes, and a small one that is cached is read and goes with its
+neighbours. A file that turns out shorter than promised ends the connection, since the frame's length is already on the
+wire. Regions are released once sent, or when the outbox is dropped.
 
 A region that is not in the page cache is loaded beside the loop, and the kernel told to prefetch what comes after it.
 For each file this was done with we remember how far that reaches: a consumer that reads on finds its next region warm,
@@ -19,11 +20,14 @@ from enum import Enum
 from typing import Any, Final
 
 from broker.net.pages import Pages
-from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, read_ahead_end
-from storage.segment.region import MemoryRegion
+from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, read_ahead_end, read_resident
+from storage.segment.region import FileRegion, MemoryRegion
 
 JOIN_BELOW_BYTES: Final = 16 * 1024
 """Pieces up to this size are copied together: one short copy costs less than one more iovec."""
+
+MAX_COPIED_BYTES: Final = 64 * 1024
+"""So much of one answer's small regions is copied too; those of many partitions together are no small copy."""
 
 MAX_IOVECS: Final = 256
 
@@ -67,10 +71,19 @@ class Outbox:
 
     def add(self, pieces: Iterable[Any]) -> None:
         """Queue bytes-like pieces and regions."""
+        room = MAX_COPIED_BYTES
         for piece in pieces:
-            if piece:
-                self._items.append(piece if type(piece) is not MemoryRegion else piece.data)
-                self.size_bytes += len(piece)
+            size = len(piece)
+            if not size:
+                continue
+            self.size_bytes += size
+            if type(piece) is MemoryRegion:
+                self._items.append(piece.data)
+            elif type(piece) is FileRegion and size <= JOIN_BELOW_BYTES and size <= room and not self._ahead:
+                room -= size
+                self._items.append(_copied(piece))
+            else:
+                self._items.append(piece)
 
     def flush(self) -> Flushed:
         """Send what the socket takes now. Raises: OSError of the socket, ShortFile."""
@@ -198,6 +211,15 @@ class Outbox:
             release_region(piece)
         self._items.clear()
         self.size_bytes = 0
+
+
+def _copied(region: FileRegion) -> bytes | FileRegion:
+    """Give a small region as bytes, if they are there without waiting: it then leaves with what is around it."""
+    data = read_resident(region.fd, region.position, region.size)
+    if data is None:
+        return region
+    region.release()
+    return data
 
 
 def release_region(piece: Any) -> None:

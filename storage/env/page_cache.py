@@ -37,6 +37,15 @@ def is_resident(fd: int, position: int, size: int) -> bool:
     return True
 
 
+def read_resident(fd: int, position: int, size: int) -> bytes | None:
+    """Read a small range if that can be done without waiting for the disk; None otherwise, whatever the reason."""
+    data = bytearray(size)
+    try:
+        return bytes(data) if os.preadv(fd, (data,), position, _NOWAIT) == size else None
+    except OSError:
+        return None
+
+
 def load(fd: int, position: int, size: int) -> None:
     """Read the range into the page cache. Blocking: disk; for an I/O thread. Raises: OSError."""
     end = position + size

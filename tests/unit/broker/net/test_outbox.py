@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from broker.net.outbox import MAX_FILES_AHEAD, Flushed, Outbox
-from storage.segment.region import MemoryRegion
+from broker.net.outbox import JOIN_BELOW_BYTES, MAX_FILES_AHEAD, Flushed, Outbox
+from storage.env.posix import PosixFileSystem
+from storage.segment.region import FileRegion, MemoryRegion
 
 MIB = 1 << 20
 
@@ -176,3 +177,74 @@ def test_bytes_from_memory_leave_in_their_place_without_sendfile() -> None:
     assert ours.recv(100) == b"headnewest batchestail"
     ours.close()
     theirs.close()
+
+
+# --- small regions ---
+
+
+class Small:
+    """An outbox that counts what it hands to the kernel, over one file of known bytes."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        fs = PosixFileSystem()
+        self.content = bytes(i % 251 for i in range(1 << 20))
+        path.write_bytes(self.content)
+        self.file = fs.open(str(path))
+        self.sent_files = 0
+        self.ours, self.theirs = socket.socketpair()
+        self.outbox = Outbox(self.theirs, Pages(4 * MIB))
+        sendfile = os.sendfile
+
+        def counted(*args: int) -> int:
+            self.sent_files += 1
+            return sendfile(*args)
+
+        monkeypatch.setattr("broker.net.outbox.os.sendfile", counted)
+
+    def region(self, position: int, size: int) -> FileRegion:
+        return FileRegion(self.file, position, size)
+
+    def close(self) -> None:
+        self.file.close()
+        self.ours.close()
+        self.theirs.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Small]:
+    small = Small(tmp_path / "small", monkeypatch)
+    yield small
+    small.close()
+
+
+@pytest.mark.pure  # what is replaced here is bound when it is compiled
+def test_a_small_cached_region_leaves_with_what_is_around_it(small: Small) -> None:
+    region = small.region(100, 1000)
+    small.outbox.add([b"head", region, b"tail"])
+    assert small.outbox.size_bytes == 1008
+    assert small.outbox.flush() is Flushed.DRAINED
+    assert small.ours.recv(2000) == b"head" + small.content[100:1100] + b"tail"
+    assert not small.sent_files and region._file is None, "its pin is given back"
+
+
+@pytest.mark.pure
+def test_a_large_region_and_one_too_many_small_ones_leave_from_the_file(small: Small) -> None:
+    regions = [small.region(0, JOIN_BELOW_BYTES + 1), *(small.region(9, JOIN_BELOW_BYTES) for _ in range(5))]
+    small.outbox.add(regions)
+    received = bytearray()
+    while small.outbox.flush() is not Flushed.DRAINED or len(received) < sum(map(len, regions)):
+        received += small.ours.recv(1 << 20)
+    assert received == small.content[: JOIN_BELOW_BYTES + 1] + 5 * small.content[9 : 9 + JOIN_BELOW_BYTES]
+    assert small.sent_files >= 2, "the large one, and what is above the bound of copies"
+
+
+def test_a_small_region_that_is_not_cached_stays_a_region(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise BlockingIOError
+
+    region = small.region(0, 100)
+    monkeypatch.setattr(os, "preadv", refuse)
+    small.outbox.add([region])
+    assert small.outbox.flush() is Flushed.COLD
+    assert small.outbox.cold_range() == (region, 0, 100)
+    small.outbox.drop()

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, load, read_ahead_end, will_need
+from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, load, read_ahead_end, read_resident, will_need
 
 MIB = 1 << 20
 
@@ -89,3 +89,27 @@ def test_what_cannot_be_read_is_not_there_and_what_cannot_be_told_is(monkeypatch
 
         monkeypatch.setattr(os, "preadv", preadv)
         assert is_resident(0, 0, 100) is is_there
+
+
+def test_a_small_range_is_read_whole_and_without_waiting_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "small"
+    path.write_bytes(b"0123456789")
+    fd = os.open(path, os.O_RDONLY)
+    flags = []
+    preadv = os.preadv
+
+    def noted(fd: int, buffers, position: int, flag: int) -> int:
+        flags.append(flag)
+        return preadv(fd, buffers, position, flag)
+
+    monkeypatch.setattr(os, "preadv", noted)
+    assert read_resident(fd, 3, 5) == b"34567"
+    assert read_resident(fd, 3, 8) is None, "the file ends before"
+    assert set(flags) == {getattr(os, "RWF_NOWAIT", 0)}
+
+    def refuse(*_) -> int:
+        raise BlockingIOError(errno.EAGAIN, "cold")
+
+    monkeypatch.setattr(os, "preadv", refuse)
+    assert read_resident(fd, 3, 5) is None
+    os.close(fd)
