@@ -70,7 +70,7 @@ def run(directory: Path, rounds: int, *, is_recorded: bool) -> None:
     finally:
         broker.close()
     if is_recorded:
-        FILE.write_text(encode(Stored(_facts(directory), ratios)), encoding="utf-8")
+        FILE.write_text(encode(Stored(_facts(), ratios)), encoding="utf-8")
         print(f"stored in {FILE.relative_to(ROOT)}")
 
 
@@ -160,14 +160,13 @@ def _fetch(client: RawClient, data: Path, name: str, partitions: Sequence[int], 
     )
 
 
-def _facts(directory: Path) -> dict[str, str]:
-    facts = machine.facts(directory)
+def _facts() -> dict[str, str]:
     hot = "import broker.net.connection as hot; print(hot.__file__)"
     done = subprocess.run([sys.executable, "-c", hot], cwd=ROOT, capture_output=True, text=True, check=True)
     return {
         "command": COMMAND,
         "commit": machine.commit(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{facts['processor']}, {facts['kernel']}, {facts['Python']}",
+        "machine": f"{machine.processor()}, {machine.kernel()}, {machine.python()}",
         "code": "from source" if done.stdout.strip().endswith(".py") else "compiled",
     }

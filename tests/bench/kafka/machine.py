@@ -15,11 +15,11 @@ PACKAGES = ("broker", "protocol", "storage", "config")
 def facts(directory: Path) -> dict[str, str]:
     """Describe where this runs; the file system is that of the directory."""
     return {
-        "processor": f"{os.cpu_count()} x {_processor()}",
+        "processor": processor(),
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.0f} GB",
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": kernel(),
         "disk": _file_system(directory),
-        "Python": f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}",
+        "Python": python(),
         "compiled modules": str(_compiled_count()),
         "Java": _java(),
         "Apache Kafka": _kafka(),
@@ -38,9 +38,20 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Name the processors and their number."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else platform.machine()
+    return f"{os.cpu_count()} x {found[1] if found else platform.machine()}"
+
+
+def kernel() -> str:
+    """Name the system."""
+    return f"{platform.system()} {platform.release()}"
+
+
+def python() -> str:
+    """Name the interpreter."""
+    return f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}"
 
 
 def _file_system(directory: Path) -> str:
