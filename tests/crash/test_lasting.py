@@ -226,7 +226,7 @@ def test_epochs_that_recovery_has_found_are_in_the_file_before_the_recovery_poin
     log = disk.open()
     put(log, 2)
     log.fail()
-    disk.fs.lose(os.path.join(log.path, "leader-epoch-checkpoint"))
+    assert not os.path.exists(os.path.join(log.path, "leader-epoch-checkpoint")), "a flush writes it"
     log = disk.open()
     assert log.epoch_entries() == [(0, 0)]
     disk.flush(log)
@@ -241,7 +241,7 @@ def test_epochs_that_recovery_has_found_outlive_a_clean_stop_after_another_leade
     log = disk.open()
     put(log, 2)
     log.fail()
-    disk.fs.lose(os.path.join(log.path, "leader-epoch-checkpoint"))
+    assert not os.path.exists(os.path.join(log.path, "leader-epoch-checkpoint")), "a flush writes it"
     log = disk.open()
     log.assign_epoch(1)  # at the log end, without a batch
     log.close()

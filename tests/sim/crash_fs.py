@@ -181,11 +181,6 @@ class CrashFS:
             raise FileNotFoundError(2, "No such file", path)
         return inode
 
-    def lose(self, path: str) -> None:
-        """Let a file be gone, as if somebody had removed it, without a call of the code under test."""
-        del self._folder(os.path.dirname(path)).now[os.path.basename(path)]
-        self._real.unlink(path)
-
     def ensure_alive(self) -> None:
         if self.is_dead:
             raise Crashed
