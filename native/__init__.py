@@ -61,7 +61,7 @@ def _decide() -> str:
     try:
         with open(STAMP) as file:
             built_from = file.read()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return "not compiled"
     try:
         is_current = built_from == stamp()

@@ -28,7 +28,8 @@ from native.modules import MODULES
 
 ROOT = Path(native.ROOT)
 BUILT = Path(native.BUILT)
-WORK = ROOT / "build" / "native"
+WORK = ROOT / "build" / "native" / native.SUFFIX.strip(".")
+"""Object files of one interpreter are of no use to another, though both were given the same C."""
 PACKAGES = ("broker", "config", "protocol", "storage")
 TYPES_STAMP = "types"
 """Beside the stamp of what was compiled: the hash of all sources, whose types were relied on."""
@@ -123,7 +124,9 @@ def _compile(compiler: list[str], source: str, extension: Any, newest_header: in
     made = _object_of(source)
     if made.exists() and made.stat().st_mtime_ns > max(os.stat(source).st_mtime_ns, newest_header):
         return
-    _run([*compiler, *(f"-I{directory}" for directory in extension.include_dirs), "-c", source, "-o", str(made)])
+    half = made.with_suffix(".half")  # a compiler that is killed leaves no file that looks like a whole one
+    _run([*compiler, *(f"-I{directory}" for directory in extension.include_dirs), "-c", source, "-o", str(half)])
+    half.replace(made)
 
 
 def _link(extension: Any, directory: Path) -> None:

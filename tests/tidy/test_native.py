@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import native
+from native import build
 from native.build import is_current
 from native.modules import MODULES
 from tests.harness.broker import BrokerProcess
@@ -93,6 +95,11 @@ def test_machine_code_of_another_interpreter_is_not_touched(checkout: Path) -> N
     assert run(checkout, LOOK) == ["pure", "py"]
 
 
+def test_a_stamp_that_is_no_text_leaves_the_sources(checkout: Path) -> None:
+    (checkout / "native/built/stamp").write_bytes(b"\xff\xfe")
+    assert run(checkout, LOOK) == ["pure", "py"]
+
+
 def test_machine_code_that_cannot_be_loaded_leaves_the_sources(checkout: Path) -> None:
     (library,) = (checkout / "native/built").glob(f"{native.LIBRARY}*")
     library.write_bytes(b"not for this machine")
@@ -113,6 +120,26 @@ def test_without_a_compiler_one_line_says_so_and_nothing_stale_stays(checkout: P
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "odradek: not compiled, since there is no C compiler\n"
     assert not (checkout / "native/built").exists()
+
+
+def test_object_files_of_one_interpreter_are_not_linked_for_another() -> None:
+    assert f".{build.WORK.name}" == native.SUFFIX
+
+
+def test_a_compiler_that_ends_half_way_leaves_nothing_that_looks_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "part.c"
+    source.touch()
+
+    def stop_half_way(command: Iterable[str]) -> None:
+        Path([*command][-1]).write_bytes(b"half of it")
+        raise build.CannotCompile("killed")
+
+    monkeypatch.setattr(build, "_run", stop_half_way)
+    with pytest.raises(build.CannotCompile):
+        build._compile(["cc"], str(source), SimpleNamespace(include_dirs=[]), newest_header=0)
+    assert not source.with_suffix(".o").exists()
 
 
 def test_what_is_current_is_not_compiled_again(checkout: Path) -> None:
