@@ -1,4 +1,4 @@
-"""Which modules are compiled: those on the way of every produce and fetch request.
+"""Which modules are compiled: those on the way of every produce and fetch request, and the walk of compaction.
 
 What they need of mypyc's language, beyond what `mypy --strict` asks for: in one function, no two `except … as` of
 different types under one name; no class that extends a built-in one other than Exception; no attributes that are not
@@ -28,8 +28,15 @@ MODULES = (
     "protocol.headers",
     "protocol.records.batch",
     "protocol.records.errors",
+    "protocol.records.keys",
     "protocol.records.scan",
     "protocol.records.varint",
+    "storage.compaction.batches",
+    "storage.compaction.offset_map",
+    "storage.compaction.output",
+    "storage.compaction.retain",
+    "storage.compaction.rewrite",
+    "storage.compaction.source",
     "storage.epochs.cache",
     "storage.log.append",
     "storage.log.batch_set",

@@ -8,6 +8,7 @@ that every record reports the time it always had. Source: Kafka's MemoryRecords.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.records.batch import (
     CODEC_MASK,
@@ -21,10 +22,10 @@ from protocol.records.compression import compress
 from protocol.records.keys import KeyedRecord
 from protocol.records.varint import encode_varint
 
-UNCHANGED = b""
+UNCHANGED: Final = b""
 """Says instead of a new batch that the old bytes stay."""
 
-_ATTRIBUTES = b"\x00"  # of a record: reserved
+_ATTRIBUTES: Final = b"\x00"  # of a record: reserved
 
 
 def empty_batch(header: BatchHeader) -> bytearray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from config.views import CleanerConfig
+from storage.compaction.output import remove_cleaned
 from storage.compaction.plan import Dirtiness, dirtiness, task_for
-from storage.compaction.swap import Swap, install, remove_cleaned
+from storage.compaction.swap import Swap, install
 from storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
 from storage.log.guard import guarded
 from storage.log.state import LogState

@@ -8,25 +8,26 @@ The table is anonymous memory, so pages that no key hashes to cost nothing. Sour
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Sequence
 from struct import Struct
+from typing import Final
 
 try:
     from _md5 import md5  # type: ignore[import-not-found,unused-ignore]  # a half to a quarter of OpenSSL's start-up
 except ImportError:  # an interpreter built without its own
     from hashlib import md5
 
-SLOT_BYTES = 24
-NOT_FOUND = -1
+SLOT_BYTES: Final = 24
+NOT_FOUND: Final = -1
 
-_SLOT = Struct("16sq")
-_FIRST_PROBE = Struct(">I")
-_EMPTY = bytes(16)
-_HASH_PROBES = 13  # four-byte words of a sixteen-byte hash
+_SLOT: Final = Struct("16sq")
+_FIRST_PROBE: Final = Struct(">I")
+_EMPTY: Final = bytes(16)
+_HASH_PROBES: Final = 13  # four-byte words of a sixteen-byte hash
 
-_read_slot = _SLOT.unpack_from
-_write_slot = _SLOT.pack_into
-_first_probe = _FIRST_PROBE.unpack_from
+_read_slot: Final = _SLOT.unpack_from
+_write_slot: Final = _SLOT.pack_into
+_first_probe: Final = _FIRST_PROBE.unpack_from
 
 
 class OffsetMap:
@@ -43,9 +44,9 @@ class OffsetMap:
 
     def put(self, key: bytes, offset: int) -> None:
         """Note that `offset` is the last one of a key. The caller keeps entries below slots."""
-        self.put_all(((offset, key),), self.slots + 1)
+        self.put_all([(offset, key)], self.slots + 1)
 
-    def put_all(self, keys: Iterable[tuple[int, bytes]], max_entries: int) -> bool:
+    def put_all(self, keys: Sequence[tuple[int, bytes]], max_entries: int) -> bool:
         """Note the last offsets of keys, in their order; tell whether max_entries left no room for another record."""
         table, slots = self._table, self.slots
         entries, latest = self.entries, self.latest_offset
@@ -54,7 +55,8 @@ class OffsetMap:
                 if entries >= max_entries:
                     return True
                 digest = md5(key, usedforsecurity=False).digest()
-                position = _first_probe(digest)[0] % slots * SLOT_BYTES
+                first: int = _first_probe(digest)[0]
+                position = first % slots * SLOT_BYTES
                 known = _read_slot(table, position)[0]
                 if known != digest:
                     if known != _EMPTY:
@@ -71,7 +73,8 @@ class OffsetMap:
     def get(self, key: bytes) -> int:
         """Return the last offset of a key, -1 when it is unknown."""
         digest = md5(key, usedforsecurity=False).digest()
-        known, offset = _read_slot(self._table, _first_probe(digest)[0] % self.slots * SLOT_BYTES)
+        first: int = _first_probe(digest)[0]
+        known, offset = _read_slot(self._table, first % self.slots * SLOT_BYTES)
         if known == digest:
             found: int = offset
             return found

@@ -7,6 +7,7 @@ indexes grow in memory by the rule of an append and are written in one go.
 from __future__ import annotations
 
 import os.path
+from typing import Final
 
 from storage.compaction.task import CleanedSegment, CleaningTask
 from storage.env.fs import Buffer, FileSystem
@@ -17,6 +18,7 @@ from storage.segment.names import (
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
+    parse_segment_file,
     segment_file,
 )
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
@@ -27,9 +29,9 @@ from storage.segment.txn_index import ENTRY as TXN_ENTRY
 from storage.segment.txn_index import VERSION as TXN_VERSION
 from storage.segment.txn_index import AbortedTxn
 
-MAX_LOG_BYTES = (1 << 31) - 1  # positions in an index are 32 bits
-_MAX_PIECES = 512
-_MAX_PENDING_BYTES = 1 << 20
+MAX_LOG_BYTES: Final = (1 << 31) - 1  # positions in an index are 32 bits
+_MAX_PIECES: Final = 512
+_MAX_PENDING_BYTES: Final = 1 << 20
 
 
 class CleanedOutput:
@@ -175,3 +177,11 @@ class CleanedOutput:
 
     def _path(self, kind: str) -> str:
         return os.path.join(self._directory, segment_file(self.base_offset, kind, CLEANED_SUFFIX))
+
+
+def remove_cleaned(fs: FileSystem, directory: str) -> None:
+    """Remove what a pass left behind that was cancelled, failed or came too late. Raises: OSError."""
+    for entry in fs.list_dir(directory):
+        name = parse_segment_file(entry.name)
+        if name is not None and name.marker == CLEANED_SUFFIX:
+            fs.unlink(os.path.join(directory, entry.name))

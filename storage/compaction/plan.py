@@ -10,14 +10,17 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from config.views import LONG_MAX, CleanerConfig, LogConfig
+from config.views import LONG_MAX
 from protocol.records.compression import Codec
 from storage.compaction.task import CleaningTask, LastRecord, SourceSegment, TxnIndexSource
-from storage.log.state import LogState
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
-from storage.segment.segment import Segment
+
+if TYPE_CHECKING:  # the cleaner's process has no use for them
+    from config.views import CleanerConfig, LogConfig
+    from storage.log.state import LogState
+    from storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os.path
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Final
 
 from config.views import INT_MAX, NO_DECOMPRESSED_LIMIT
 from protocol.records.batch import CODEC_MASK, CONTROL_BIT, DELETE_HORIZON_BIT, HEADER_SIZE, MAGIC_V2, BatchHeader
@@ -24,11 +25,10 @@ from protocol.records.scan import largest_body
 from storage.compaction.batches import UNCHANGED, empty_batch, rebuilt_batch
 from storage.compaction.legacy import filter_legacy, legacy_keys
 from storage.compaction.offset_map import SLOT_BYTES, OffsetMap
-from storage.compaction.output import CleanedOutput
+from storage.compaction.output import CleanedOutput, remove_cleaned
 from storage.compaction.plan import SegmentSizes, group_segments
 from storage.compaction.retain import BatchRules, BatchVerdict, CleanedTransactions, Fate
 from storage.compaction.source import SourceLog
-from storage.compaction.swap import remove_cleaned
 from storage.compaction.task import (
     CleanedGroup,
     CleaningResult,
@@ -51,7 +51,7 @@ from storage.segment.names import (
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.txn_index import AbortedTxn, TxnIndex
 
-_SLOTS_PER_OFFSET = 2  # a table filled by half rarely probes
+_SLOTS_PER_OFFSET: Final = 2  # a table filled by half rarely probes
 
 
 def rewrite(
@@ -209,18 +209,21 @@ class _Pass:
                 if header.magic >= MAGIC_V2 and header.attributes & CONTROL_BIT:
                     transactions.is_marker_idle(header, self._control_type(header, window, at, end))
                 elif not transactions.is_aborted(header) and last_offset >= start:
-                    keys = self._keys(header, window, at, end)
-                    if offset_map.put_all([(n, key) for n, key in keys if key is not None and n >= start], max_entries):
+                    keys = self._keys(header, window, at, end, start)
+                    if offset_map.put_all(keys, max_entries):
                         return True
                 if last_offset >= start:
                     offset_map.latest_offset = last_offset
         return False
 
-    def _keys(self, header: BatchHeader, window: bytes, at: int, end: int) -> list[tuple[int, bytes | None]]:
+    def _keys(self, header: BatchHeader, window: bytes, at: int, end: int, start: int) -> list[tuple[int, bytes]]:
+        """Return (offset, key) of the records from `start` on that have a key."""
         if header.magic < MAGIC_V2:
-            return legacy_keys(window[at:end])
+            return [(n, key) for n, key in legacy_keys(window[at:end]) if key is not None and n >= start]
         base_offset = header.base_offset
-        return [(base_offset + record[4], record[5]) for record in self._records(header, window, at, end)[1]]
+        records = self._records(header, window, at, end)[1]
+        least_delta = start - base_offset
+        return [(base_offset + one[4], one[5]) for one in records if one[5] is not None and one[4] >= least_delta]
 
     def _note_map_read(self, size: int) -> None:
         self._map_bytes_read += size
@@ -342,14 +345,13 @@ class _Pass:
         else:
             offset_map, base_offset = self._map, header.base_offset
             latest, keeps_tombstones = offset_map.latest_offset, verdict.keeps_tombstones
-            get = offset_map.get
             for record in records:
                 offset, key = base_offset + record[4], record[5]
                 if offset > latest:
                     kept.append(record)
                 elif key is None:
                     self._invalid_records += 1
-                elif offset >= get(key) and (record[6] or keeps_tombstones):
+                elif offset >= offset_map.get(key) and (record[6] or keeps_tombstones):
                     kept.append(record)
         if not kept:
             return None

@@ -1,4 +1,4 @@
-"""Reading a source segment of a cleaning, window by window; a batch larger than the window widens it for one read."""
+"""Reading a source segment of a cleaning, window by window; a batch larger than the window widens it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ class SourceLog:
         needed = self._window_bytes
         last_offset, end_offset = -1, self._end_offset
         while position < self._size:
-            wanted = min(max(needed, self._window_bytes), self._size - position)
-            needed = self._window_bytes
+            wanted = min(needed, self._size - position)
             window = self._file.read_at(wanted, position)
             if len(window) != wanted:
                 raise CorruptBatch(f"{self.path} ends at {position + len(window)} instead of {self._size}")
@@ -60,7 +59,7 @@ class SourceLog:
                 header = parse_any_header(window, at)
                 end = at + header[1] + LOG_OVERHEAD
                 if end > wanted:
-                    needed = end - at
+                    needed = max(needed, end - at)
                     break
                 if not has_valid_crc(header, view[at:end]):
                     raise CorruptBatch(f"wrong checksum of the batch at {position + at} of {self.path}")

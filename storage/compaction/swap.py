@@ -168,14 +168,6 @@ def install(state: LogState, group: CleanedGroup, cut_count: int) -> bool:
     return True
 
 
-def remove_cleaned(fs: FileSystem, directory: str) -> None:
-    """Remove what a pass left behind that was cancelled, failed or came too late. Raises: OSError."""
-    for entry in fs.list_dir(directory):
-        name = parse_segment_file(entry.name)
-        if name is not None and name.marker == CLEANED_SUFFIX:
-            fs.unlink(os.path.join(directory, entry.name))
-
-
 # --- the recovery half ---
 
 

@@ -197,6 +197,7 @@ def test_a_crash_while_a_swap_is_being_completed_is_recovered_from(tmp_path, ste
             check(after, expected, final, f"crash_at={crash_at} seed={seed}")
 
 
+@pytest.mark.pure  # what is replaced here is bound when it is compiled
 def test_a_group_of_several_new_segments_is_installed_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr("storage.compaction.output.MAX_LOG_BYTES", 400)
     root = tmp_path / "root"

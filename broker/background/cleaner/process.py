@@ -10,6 +10,7 @@ or a service manager: the broker ends it.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -204,6 +205,7 @@ def main(job: Job = clean_log) -> None:
     """Serve the process that started this one."""
     parent_pid = int(sys.argv[1])
     settle(parent_pid)
+    gc.disable()  # a walk makes tuples by the million and no cycles
     outgoing = os.dup(1)
     os.dup2(2, 1)  # a stray print must not look like a message
     serve(job, 0, outgoing, parent_pid)

@@ -465,6 +465,7 @@ def test_offsets_that_are_missing_at_the_end_of_the_dirty_part_count_as_cleaned(
     assert clean(log, fs, clock).end_offset == 100
 
 
+@pytest.mark.pure  # what is replaced here is bound when it is compiled
 def test_a_segment_whose_offsets_its_indexes_cannot_express_is_divided(open_log, put, fs, clock, monkeypatch):
     monkeypatch.setattr("storage.compaction.output.MAX_RELATIVE_OFFSET", 3)
     log = open_log()

@@ -157,6 +157,7 @@ def test_an_empty_result_leaves_an_empty_segment_that_readers_pass(open_log, put
     assert [record.offset for record in stored_records(read_all(again, start=0))] == [1, 2]
 
 
+@pytest.mark.pure  # what is replaced here is bound when it is compiled
 def test_several_outputs_of_one_group_are_installed_together(open_log, put, fs, clock, monkeypatch):
     monkeypatch.setattr("storage.compaction.output.MAX_LOG_BYTES", 200)
     log = open_log()
