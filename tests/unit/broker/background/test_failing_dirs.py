@@ -148,11 +148,6 @@ async def append(bed: Bed) -> None:
         bed.produce(bed.bad)
 
 
-async def append_two(bed: Bed) -> None:
-    bed.produce(bed.bad)
-    await append(bed)
-
-
 async def append_of_a_producer(bed: Bed) -> None:
     for sequence in range(2):
         bed.produce(bed.bad, producer_id=7, producer_epoch=0, base_sequence=sequence)
@@ -160,9 +155,11 @@ async def append_of_a_producer(bed: Bed) -> None:
         bed.produce(bed.bad, producer_id=8, producer_epoch=0, base_sequence=0)
 
 
-async def append_in_a_new_epoch(bed: Bed) -> None:
+async def flush_a_new_epoch(bed: Bed) -> None:
+    with bed.spared():
+        await flush(bed)
     bed.hosted.lead("t", 1, 5)
-    await append(bed)
+    await flush(bed)
 
 
 async def abort_a_transaction(bed: Bed) -> None:
@@ -263,13 +260,14 @@ CASES = {
     "roll": Case("create", ".log", append, batches=2),
     "roll: offset index": Case("create", ".index", append, batches=2),
     "roll: producer snapshot": Case("write_file", ".snapshot", append_of_a_producer),
-    "offset index": Case("write", ".index", append_two),
-    "time index": Case("write", ".timeindex", append_two),
+    "roll: what the offset index still lacks": Case("write", ".index", append, batches=2),
+    "roll: what the time index still lacks": Case("write", ".timeindex", append, batches=2),
     "transaction index": Case("write", ".txnindex", abort_a_transaction),
-    "epoch file": Case("write_file", "leader-epoch-checkpoint.tmp", append_in_a_new_epoch),
-    "epoch file: rename": Case("rename", "leader-epoch-checkpoint.tmp", append_in_a_new_epoch),
+    "epoch file": Case("write_file", "leader-epoch-checkpoint.tmp", flush_a_new_epoch),
+    "epoch file: rename": Case("rename", "leader-epoch-checkpoint.tmp", flush_a_new_epoch),
     "flush": Case("sync", ".log", flush),
     "flush: index": Case("sync", ".index", flush),
+    "flush: what the index still lacks": Case("write", ".index", flush),
     "flush: names": Case("sync_dir", "", flush),
     "write-back": Case("sync", ".log", write_back, replace(TWO_BATCHES, writeback_window_bytes=1)),
     "direct write": Case("write", ".log", append_directly, LogConfig(preallocate=True, segment_bytes=1 << 20)),
