@@ -129,7 +129,7 @@ test-all: setup dev jvm
 bench: setup dev
 	$(BIN)/python -m tests.bench $(ARGS)
 
-bench-kafka: dev jvm
+bench-kafka: setup dev jvm
 	$(BIN)/python -m tests.bench.kafka $(ARGS)
 
 # --- docs and images ------------------------------------------------------------------------------------------------
