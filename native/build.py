@@ -68,6 +68,7 @@ def hash_of_all() -> str:
 def build() -> None:
     """Compile what has changed and put it in place, whole. Raises: CannotCompile."""
     compiler = _compiler()
+    stamps = {"stamp": native.stamp(), TYPES_STAMP: hash_of_all()}  # taken first: who edits meanwhile compiles again
     extensions = _translate()
     sources = {source: extension for extension in extensions for source in extension.sources}
     newest_header = max(path.stat().st_mtime_ns for path in WORK.rglob("*.h"))
@@ -76,8 +77,8 @@ def build() -> None:
         list(pool.map(lambda source: _compile(compiler, source, sources[source], newest_header), largest_first))
         fresh = BUILT.with_name(f"built-{os.getpid()}")
         list(pool.map(lambda extension: _link(extension, fresh), extensions))
-    (fresh / TYPES_STAMP).write_text(hash_of_all())
-    (fresh / "stamp").write_text(native.stamp())
+    for name, text in stamps.items():
+        (fresh / name).write_text(text)
     shutil.rmtree(BUILT, ignore_errors=True)
     fresh.rename(BUILT)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -161,12 +159,10 @@ def _fetch(client: RawClient, data: Path, name: str, partitions: Sequence[int], 
 
 
 def _facts() -> dict[str, str]:
-    hot = "import broker.net.connection as hot; print(hot.__file__)"
-    done = subprocess.run([sys.executable, "-c", hot], cwd=ROOT, capture_output=True, text=True, check=True)
     return {
         "command": COMMAND,
         "commit": machine.commit(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{machine.processor()}, {machine.kernel()}, {machine.python()}",
-        "code": "from source" if done.stdout.strip().endswith(".py") else "compiled",
+        "code": machine.form(),
     }

@@ -4,12 +4,12 @@ import os
 import platform
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
+import native
 from tests.harness.broker import ROOT
 from tests.harness.java import CLASSPATH_FILE
-
-PACKAGES = ("broker", "protocol", "storage", "config")
 
 
 def facts(directory: Path) -> dict[str, str]:
@@ -20,7 +20,7 @@ def facts(directory: Path) -> dict[str, str]:
         "kernel": kernel(),
         "disk": _file_system(directory),
         "Python": python(),
-        "compiled modules": str(_compiled_count()),
+        "hot modules": form(),
         "Java": _java(),
         "Apache Kafka": _kafka(),
     }
@@ -50,8 +50,17 @@ def kernel() -> str:
 
 
 def python() -> str:
-    """Name the interpreter."""
-    return f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}"
+    """Name the interpreter and how it was built: with a profile it runs a tenth faster or more."""
+    options = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    profile = "with" if "--enable-optimizations" in options else "without"
+    version = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{version}, {platform.python_compiler()}, built {profile} profile-guided optimization"
+
+
+def form() -> str:
+    """Tell how the hot modules run in a broker that is started from here."""
+    native.prefer_compiled()
+    return native.description()
 
 
 def _file_system(directory: Path) -> str:
@@ -63,10 +72,6 @@ def _file_system(directory: Path) -> str:
         if (place == point or place.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[1]):
             best = (device, point, kind)
     return f"{best[2]} on {best[0]}"
-
-
-def _compiled_count() -> int:
-    return sum(1 for package in PACKAGES for _ in (ROOT / package).rglob("*.so"))
 
 
 def _java() -> str:
