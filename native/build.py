@@ -53,8 +53,8 @@ class NoMypyc(CannotCompile):
 def is_current() -> bool:
     """Tell whether what lies ready was made from today's sources."""
     try:
-        return (BUILT / "stamp").read_text() == native.stamp() and (BUILT / TYPES_STAMP).read_text() == hash_of_all()
-    except OSError:
+        return Path(native.STAMP).read_text() == native.stamp() and (BUILT / TYPES_STAMP).read_text() == hash_of_all()
+    except (OSError, UnicodeDecodeError):
         return False
 
 

@@ -280,7 +280,11 @@ class ParkedFetch(Parked):
             self._end()
 
     def expire(self) -> None:
-        """Answer with what there is."""
+        """Answer with what there is, also with what has come in this very turn of the loop."""
+        if self.changed:
+            self.look(self.changed)
+            if self.due_tick < 0:
+                return
         if self._opened.is_overtaken():
             self._end_plainly()
         else:
@@ -298,7 +302,13 @@ class ParkedFetch(Parked):
 
     def _end(self) -> None:
         self._leave()
-        self._answered(self._reading.answer(self._opened.session, self._context))
+        try:
+            pieces = self._reading.answer(self._opened.session, self._context)
+        except Exception as failure:
+            self._reading.release()
+            self._failed(failure)
+            return
+        self._answered(pieces)
 
     def _end_plainly(self) -> None:
         """Have the long way answer."""

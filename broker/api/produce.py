@@ -34,7 +34,7 @@ from broker.partition.verification import TransactionVerifier, Verified
 from broker.runtime.pools import Pools
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
-from protocol.fast.produce import PlainRequest, PlainTopic, read_plain, write_answer
+from protocol.fast.produce import IDS_SINCE, PlainRequest, PlainTopic, read_plain, write_answer
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -53,7 +53,6 @@ from storage.log.append import AppendResult
 from storage.log.validator import ValidatedBatch
 from storage.types import TopicPartition
 
-FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_LEADERS: Final = 10
 LEGAL_ACKS: Final = (-1, 0, 1)
 INTERNAL_TOPICS_CLIENT_ID: Final = "__admin_client"
@@ -137,7 +136,7 @@ class ProduceApi:
                     verified = await self._verifier.verify(*transaction)
         for topic in request.topic_data:
             name: str | None = topic.name
-            if version >= FIRST_VERSION_WITH_IDS:
+            if version >= IDS_SINCE:
                 found = self._image().topics_by_id.get(topic.topic_id)
                 name = found.name if found is not None else None
             answers: list[PartitionProduceResponse] = []
@@ -204,7 +203,7 @@ class ProduceApi:
         found: list[tuple[Partition, memoryview, bytes | None]] = []
         unpacking: Unpacking | None = None
         for name, topic_id, _, batches in topics:
-            if version >= FIRST_VERSION_WITH_IDS:
+            if version >= IDS_SINCE:
                 topic = self._image().topics_by_id.get(topic_id)
                 if topic is None:
                     return []
@@ -310,7 +309,7 @@ class ProduceApi:
         return _succeeded(index, result)
 
     def _look(self, topic: TopicProduceData, index: int, version: int) -> Partition | None:
-        named = self._image().topics_by_id.get(topic.topic_id) if version >= FIRST_VERSION_WITH_IDS else topic
+        named = self._image().topics_by_id.get(topic.topic_id) if version >= IDS_SINCE else topic
         return self._partitions.find((named.name, index)) if named is not None else None
 
     def _find(self, topic: str | None, index: int) -> Partition:

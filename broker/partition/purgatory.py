@@ -112,9 +112,6 @@ class Purgatory:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_tick = 0
 
-    def __len__(self) -> int:
-        return sum(map(len, self._due.values()))
-
     def park(self, parked: Parked, wait_ms: int) -> None:
         """Keep a request until `leave`, or until its time is up; that is never too early."""
         tick = parked.due_tick = math.ceil((self._loop.time() * 1000 + wait_ms) / TICK_MS)

@@ -39,15 +39,14 @@ class OffsetMap:
         self.slots = memory_bytes // SLOT_BYTES
         assert self.slots > 0, memory_bytes
         self._table = mmap.mmap(-1, self.slots * SLOT_BYTES)
-        self.entries = 0  # written by put
-        self.latest_offset = NOT_FOUND  # written by put, and by whoever knows that no key follows for a while
-
-    def put(self, key: bytes, offset: int) -> None:
-        """Note that `offset` is the last one of a key. The caller keeps entries below slots."""
-        self.put_all([(offset, key)], self.slots + 1)
+        self.entries = 0  # written by put_all
+        self.latest_offset = NOT_FOUND  # written by put_all, and by whoever knows that no key follows for a while
 
     def put_all(self, keys: Sequence[tuple[int, bytes]], max_entries: int) -> bool:
-        """Note the last offsets of keys, in their order; tell whether max_entries left no room for another record."""
+        """Note the last offsets of keys, in their order; tell whether max_entries left no room for another record.
+
+        The caller asks for no more entries than there are slots.
+        """
         table, slots = self._table, self.slots
         entries, latest = self.entries, self.latest_offset
         try:

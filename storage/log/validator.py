@@ -72,7 +72,6 @@ _CODECS: Final = {
 }
 _LENGTH_AT: Final = 8
 _MAGIC_AT: Final = 16
-_ATTRIBUTES_LOW_AT: Final = 22
 _CLIENT: Final = AppendOrigin.CLIENT
 _UNCHECKED_ORIGINS: Final = frozenset((AppendOrigin.RAFT, AppendOrigin.REPLICATION))
 _ZSTD: Final = int(Codec.ZSTD)  # members of an enum are slow to look up and compare

@@ -98,6 +98,7 @@ def test_machine_code_of_another_interpreter_is_not_touched(checkout: Path) -> N
 def test_a_stamp_that_is_no_text_leaves_the_sources(checkout: Path) -> None:
     (checkout / "native/built/stamp").write_bytes(b"\xff\xfe")
     assert run(checkout, LOOK) == ["pure", "py"]
+    assert run(checkout, "from native import build; print(build.is_current())") == ["False"]
 
 
 def test_machine_code_that_cannot_be_loaded_leaves_the_sources(checkout: Path) -> None:

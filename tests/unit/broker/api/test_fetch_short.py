@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions
+from broker.api.fetch_short import ParkedFetch
 from broker.api.leaders import Leaders
 from broker.api.route import LONG_WAY
 from broker.partition.partition import READ_COMMITTED
@@ -258,6 +259,29 @@ async def test_a_request_whose_time_is_up_says_what_there_is(hosted: Hosted) -> 
         while not wait.answers:  # noqa: ASYNC110 - what is waited for is a state, not an event
             await asyncio.sleep(0)
     assert wait.answers == [twin.long(incremental(1, max_wait_ms=0), VERSION)]
+
+
+async def test_what_comes_in_the_turn_in_which_the_time_is_up_is_answered(hosted: Hosted) -> None:
+    partition = hosted.create("a")
+    ways = [with_session(hosted, wanted("a", row(0, 0))) for _ in range(3)]
+    waits = [Wait(ways[0], incremental(1)), Wait(ways[1], incremental(1, min_bytes=2 * BATCH_BYTES))]
+    partition.append(batch())
+    for wait in waits:
+        wait.parked.expire()
+    await asyncio.sleep(0)
+    answer = ways[2].long(incremental(1, max_wait_ms=0), VERSION)
+    assert [wait.answers for wait in waits] == [[answer], [answer]]
+    assert not partition.waiters
+
+
+async def test_an_answer_that_cannot_be_written_fails_its_request(hosted: Hosted) -> None:
+    partition = hosted.create("a")
+    wait = Wait(with_session(hosted, wanted("a", row(0, 0))), incremental(1))
+    assert isinstance(wait.parked, ParkedFetch)
+    wait.parked._context.correlation_id = 1 << 31
+    partition.append(batch())
+    await asyncio.sleep(0)
+    assert len(wait.failures) == 1 and not wait.answers and not partition.waiters
 
 
 async def test_a_request_that_is_given_up_leaves_no_waiter_and_calls_nobody(hosted: Hosted) -> None:

@@ -8,6 +8,10 @@ from storage.compaction import offset_map
 from storage.compaction.offset_map import SLOT_BYTES, OffsetMap
 
 
+def put(table, key, offset):
+    assert not table.put_all([(offset, key)], table.slots + 1)
+
+
 def test_an_unknown_key_has_no_offset():
     assert OffsetMap(1000).get(b"k") == -1
 
@@ -24,7 +28,7 @@ def test_a_map_filled_to_the_last_slot_answers_like_a_dictionary(slots):
     table, known = OffsetMap(slots * SLOT_BYTES), {}
     for offset in range(slots * 5):
         key = chance.choice(distinct)
-        table.put(key, offset)
+        put(table, key, offset)
         known[key] = offset
         assert table.entries == len(known)
     for key in keys:
@@ -33,8 +37,8 @@ def test_a_map_filled_to_the_last_slot_answers_like_a_dictionary(slots):
 
 def test_offset_zero_and_large_offsets_are_kept():
     table = OffsetMap(10 * SLOT_BYTES)
-    table.put(b"a", 0)
-    table.put(b"b", (1 << 63) - 1)
+    put(table, b"a", 0)
+    put(table, b"b", (1 << 63) - 1)
     assert (table.get(b"a"), table.get(b"b")) == (0, (1 << 63) - 1)
 
 
@@ -49,17 +53,17 @@ def test_keys_whose_first_words_collide_find_their_own_slots(monkeypatch):
     monkeypatch.setattr(offset_map, "md5", Digest)
     table = OffsetMap(20 * SLOT_BYTES)
     for n in range(20):
-        table.put(bytes([n]), n)
+        put(table, bytes([n]), n)
     assert [table.get(bytes([n])) for n in range(21)] == [*range(20), -1]
 
 
 def test_more_keys_than_slots_are_a_fault_of_the_caller():
     table = OffsetMap(2 * SLOT_BYTES)
-    table.put(b"a", 1)
-    table.put(b"b", 2)
-    table.put(b"a", 3)
+    put(table, b"a", 1)
+    put(table, b"b", 2)
+    put(table, b"a", 3)
     with pytest.raises(AssertionError):
-        table.put(b"c", 4)
+        put(table, b"c", 4)
 
 
 def test_a_map_takes_records_until_it_has_all_the_entries_it_may_have():
