@@ -5,8 +5,8 @@ close, so the entry count of an open file lives in memory. Entries are reached b
 an I/O error stays an exception instead of a fatal signal, and pages of idle indexes never count as ours.
 
 The newest entries of the active segment wait in memory until there are some dozens: each would cost a system call and a
-change of the inode for a dozen bytes. They are written before anything reads, syncs or trims the file; what a killed
-process takes along is made anew by the recovery that follows anyway.
+change of the inode for a dozen bytes. They are written before the file is synced or trimmed, and read where they are:
+who reads changes nothing. What a killed process takes along is made anew by the recovery that follows anyway.
 """
 
 from __future__ import annotations
@@ -94,8 +94,14 @@ class IndexFile:
 
     def entries(self, first: int, count: int) -> bytes:
         """Return the bytes of `count` entries from slot `first`. Raises: CorruptIndex when the file is shorter."""
-        data = self._write_waiting().read_at(count * self.entry_size, first * self.entry_size)
-        if len(data) != count * self.entry_size:
+        start, size, written = first * self.entry_size, count * self.entry_size, self.written_bytes
+        data = b""
+        if start < written:
+            data = self._open().read_at(min(size, written - start), start)
+            start = written
+        waiting = start - written
+        data += self._waiting[waiting : waiting + size - len(data)]
+        if len(data) != size:
             raise CorruptIndex(self.path, f"entries {first}..{first + count} are missing")
         return data
 
@@ -125,11 +131,14 @@ class IndexFile:
         """Drop every entry from slot `count` on; a writable file keeps its full length, with zeros behind."""
         if count >= self.count:
             return
-        file = self._write_waiting()
+        written = self.written_bytes // self.entry_size
+        del self._waiting[max(count - written, 0) * self.entry_size :]
         self.count = count
-        file.truncate(count * self.entry_size)
-        if self.writable:
-            file.truncate(self.max_entries * self.entry_size)
+        if count < written:
+            file = self._open()
+            file.truncate(count * self.entry_size)
+            if self.writable:
+                file.truncate(self.max_entries * self.entry_size)
 
     def trim(self) -> None:
         """Cut the file to its entries."""

@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -7,6 +8,7 @@ from storage.segment.index_file import MAX_WAITING_ENTRIES
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.time_index import TimeIndex
 from storage.segment.txn_index import AbortedTxn, TxnIndex
+from tests.sim.faulty_fs import FaultyFS
 
 
 def test_index_files_are_rounded_down_to_whole_entries_and_trimmed(fs, tmp_path):
@@ -170,17 +172,39 @@ def test_new_entries_wait_until_there_are_dozens(fs, tmp_path):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda index: index.lookup(3),
-        lambda index: index.boundary_at_or_before(250),
         lambda index: index.file.to_sync(),
         lambda index: index.file.sync(),
         lambda index: index.file.close(),
     ],
 )
-def test_what_waits_is_written_before_it_is_read_synced_or_trimmed(fs, tmp_path, use):
+def test_what_waits_is_written_before_the_file_is_synced_or_trimmed(fs, tmp_path, use):
     index = waiting_index(fs, tmp_path, 5)
     use(index)
     assert on_disk(index) == 5
+
+
+def test_what_waits_is_read_where_it_is(fs, tmp_path):
+    index = waiting_index(fs, tmp_path, MAX_WAITING_ENTRIES + 5)
+    last = MAX_WAITING_ENTRIES + 5
+    assert [index.lookup(n) for n in (1, last - 6, last - 5, last - 4, last, last + 9)] == [
+        100 * n for n in (1, last - 6, last - 5, last - 4, last, last)
+    ]
+    assert index.boundary_at_or_before(100 * last - 1) == 100 * last - 100
+    assert [index.entry(slot) for slot in range(last)] == [(n, 100 * n) for n in range(1, last + 1)]
+    assert on_disk(index) == MAX_WAITING_ENTRIES
+
+
+def test_an_entry_that_cannot_be_written_can_be_dropped(tmp_path):
+    fs = FaultyFS()
+    index = waiting_index(fs, tmp_path, MAX_WAITING_ENTRIES - 1)
+    fs.break_("write", tmp_path, ".index", code=errno.ENOSPC)
+    with pytest.raises(OSError, match="No space"):
+        index.append(MAX_WAITING_ENTRIES, 10_000)
+    index.truncate_to(MAX_WAITING_ENTRIES)
+    assert (index.file.count, index.lookup(MAX_WAITING_ENTRIES)) == (MAX_WAITING_ENTRIES - 1, 3100)
+    fs.faults.clear()
+    index.append(MAX_WAITING_ENTRIES, 10_000)
+    assert on_disk(index) == MAX_WAITING_ENTRIES
 
 
 def test_what_waits_outlives_the_descriptor_and_a_rename(fs, tmp_path):
