@@ -38,7 +38,7 @@ help:
 	@echo "make test-jvm          Apache Kafka's own tools against the broker (needs Java and Maven); make test-all: both"
 	@echo "make bench             ratios to bare loops, beside the stored ones (a minute; ARGS=--record, ARGS=--all)"
 	@echo "make bench-kafka       side by side with Apache Kafka, into docs/benchmarks.md (half an hour; ARGS=--help)"
-	@echo "make docs | image | ci"
+	@echo "make docs | image | ci | clean (all that was built; the data stays)"
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 mypyc translates them to C as one group, so that calls between them are plain calls; the C compiler runs for several
 files at a time. What it left in build/native is used again where nothing has changed. Exit status: 0 when compiled
-modules lie ready; 1 when there are none, 2 when mypyc is all that is missing, with the reason in one line: the broker
-then runs from its sources.
+modules lie ready; 1 when there are none, with the reason in one line: the broker then runs from its sources; 2, and
+nothing is said, when mypyc is all that is missing.
 """
 
 from __future__ import annotations
@@ -76,19 +76,23 @@ def build() -> None:
         largest_first = sorted(sources, key=os.path.getsize, reverse=True)
         list(pool.map(lambda source: _compile(compiler, source, sources[source], newest_header), largest_first))
         fresh = BUILT.with_name(f"built-{os.getpid()}")
-        list(pool.map(lambda extension: _link(extension, fresh), extensions))
-    for name, text in stamps.items():
-        (fresh / name).write_text(text)
-    shutil.rmtree(BUILT, ignore_errors=True)
-    fresh.rename(BUILT)
+        try:
+            list(pool.map(lambda extension: _link(extension, fresh), extensions))
+            for name, text in stamps.items():
+                (fresh / name).write_text(text)
+            shutil.rmtree(BUILT, ignore_errors=True)
+            fresh.rename(BUILT)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _compiler() -> list[str]:
-    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-    if shutil.which(command[0]) is None:
+    chosen = os.environ.get("CC")
+    command = shlex.split(chosen or sysconfig.get_config_var("CC") or "cc")
+    if not chosen and shutil.which(command[0]) is None:
         command = ["cc"]
     if shutil.which(command[0]) is None:
-        raise CannotCompile("there is no C compiler")
+        raise CannotCompile(f"CC is {chosen}, and there is no such command" if chosen else "there is no C compiler")
     headers = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(headers, "Python.h")):
         raise CannotCompile(f"there is no Python.h in {headers}")
@@ -101,7 +105,7 @@ def _translate() -> list[Any]:
     try:
         from mypyc.build import mypycify
 
-        print("odradek: compiling the hot modules, once", flush=True)
+        print("odradek: compiling the hot modules (PURE=1 does without)", flush=True)
     except ImportError as missing:
         raise NoMypyc(f"{missing.name} is not installed: it comes with requirements-build.lock") from None
     paths = [os.path.relpath(native.source_of(module), ROOT) for module in MODULES]
@@ -153,11 +157,16 @@ def main() -> int:
         build()
     except CannotCompile as reason:
         shutil.rmtree(BUILT, ignore_errors=True)
-        print(f"odradek: not compiled, since {reason}", file=sys.stderr)
+        if not isinstance(reason, NoMypyc):
+            print(f"odradek: not compiled, since {reason}", file=sys.stderr)
         return reason.status
+    except KeyboardInterrupt:
+        return 130
     print(f"odradek: compiled {len(MODULES)} modules in {time.monotonic() - started:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # to free what mypy has built up takes longer than to link

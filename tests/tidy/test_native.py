@@ -112,14 +112,21 @@ def test_the_environment_chooses_the_sources(checkout: Path) -> None:
     assert run(checkout, LOOK, **{native.PURE_VARIABLE: "0"}) == ["compiled", "so"]
 
 
-def test_without_a_compiler_one_line_says_so_and_nothing_stale_stays(checkout: Path) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [({}, "there is no C compiler"), ({"CC": "none"}, "CC is none, and there is no such command")],
+)
+def test_without_a_compiler_one_line_says_so_and_nothing_stale_stays(
+    checkout: Path, chosen: dict[str, str], reason: str
+) -> None:
     source = checkout / (MODULES[0].replace(".", "/") + ".py")
     source.write_text(source.read_text() + "\nEDITED = True\n")
     command = [sys.executable, "-P", "-m", "native.build"]
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "PATH": str(checkout), "CC": "none"}
+    inherited = {name: value for name, value in os.environ.items() if name != "CC"}
+    environment = {**inherited, "PYTHONPATH": str(checkout), "PATH": str(checkout), **chosen}
     done = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "odradek: not compiled, since there is no C compiler\n"
+    assert done.stderr == f"odradek: not compiled, since {reason}\n"
     assert not (checkout / "native/built").exists()
 
 
