@@ -68,7 +68,8 @@ def hash_of_all() -> str:
 def build() -> None:
     """Compile what has changed and put it in place, whole. Raises: CannotCompile."""
     compiler = _compiler()
-    stamps = {"stamp": native.stamp(), TYPES_STAMP: hash_of_all()}  # taken first: who edits meanwhile compiles again
+    # Taken first: who edits meanwhile compiles again.
+    stamps = {Path(native.STAMP).name: native.stamp(), TYPES_STAMP: hash_of_all()}
     extensions = _translate()
     sources = {source: extension for extension in extensions for source in extension.sources}
     newest_header = max(path.stat().st_mtime_ns for path in WORK.rglob("*.h"))
@@ -104,10 +105,9 @@ def _translate() -> list[Any]:
     """Let mypyc write the C files; the extensions say what belongs together."""
     try:
         from mypyc.build import mypycify
-
-        print("odradek: compiling the hot modules (PURE=1 does without)", flush=True)
-    except ImportError as missing:
-        raise NoMypyc(f"{missing.name} is not installed: it comes with requirements-build.lock") from None
+    except ImportError:
+        raise NoMypyc from None
+    print("odradek: compiling the hot modules (PURE=1 does without)", flush=True)
     paths = [os.path.relpath(native.source_of(module), ROOT) for module in MODULES]
     options = ["--ignore-missing-imports", f"--cache-dir={WORK / 'mypy'}"]
     said = io.StringIO()
