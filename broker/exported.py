@@ -16,7 +16,7 @@ from broker.coordinators import Coordinators
 from broker.exported_coordinators import coordinator_sources
 from broker.lifecycle import Lifecycle
 from broker.live_quotas import LiveQuotas
-from broker.metrics import catalog
+from broker.metrics.catalog import jmx, own
 from broker.metrics.sources import HistogramSource, Sample, Source, single, single_histogram
 from broker.net.listener import Listeners
 from broker.partition.manager import PartitionManager
@@ -68,34 +68,34 @@ def broker_sources(
 ) -> Iterator[Source | HistogramSource]:
     """Yield a source for every row that does not count requests."""
     partitions, sessions, connections = watched.partitions, watched.sessions, watched.connections
-    yield single(catalog.BROKER_STATE, lambda: broker_state(watched.phase.current))
-    yield single(catalog.CONNECTIONS, lambda: connections.connection_count)
-    yield single(catalog.CONNECTIONS_ACCEPTED, lambda: connections.accepted_count)
-    yield single(catalog.PARTITIONS, lambda: len(partitions))
-    yield single(catalog.LEADERS, lambda: sum(partition.is_leader for partition in partitions))
-    yield single(catalog.OFFLINE_REPLICAS, lambda: partitions.offline_count)
-    yield single(catalog.FETCH_SESSIONS, lambda: len(sessions))
-    yield single(catalog.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
-    yield single(catalog.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
-    yield single(catalog.RETENTION_SECONDS, retention_seconds)
-    yield Source(catalog.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
-    yield Source(catalog.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
+    yield single(jmx.BROKER_STATE, lambda: broker_state(watched.phase.current))
+    yield single(jmx.CONNECTIONS, lambda: connections.connection_count)
+    yield single(jmx.CONNECTIONS_ACCEPTED, lambda: connections.accepted_count)
+    yield single(jmx.PARTITIONS, lambda: len(partitions))
+    yield single(jmx.LEADERS, lambda: sum(partition.is_leader for partition in partitions))
+    yield single(jmx.OFFLINE_REPLICAS, lambda: partitions.offline_count)
+    yield single(jmx.FETCH_SESSIONS, lambda: len(sessions))
+    yield single(jmx.FETCH_SESSION_PARTITIONS, lambda: sessions.partition_count)
+    yield single(jmx.FETCH_SESSION_EVICTIONS, lambda: sessions.evicted_count)
+    yield single(own.RETENTION_SECONDS, retention_seconds)
+    yield Source(own.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
+    yield Source(own.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
     yield from _disk_sources(watched.disk_work)
     yield from _client_sources(watched.client_metrics)
     recovery = watched.recovery
-    yield single(catalog.RECOVERY_SECONDS, lambda: recovery.seconds)
-    yield Source(catalog.LOGS_TO_LOAD, lambda: _per_dir(recovery, lambda one: one.logs_left))
-    yield Source(catalog.SEGMENTS_TO_RECOVER, lambda: _per_recovery_thread(recovery))
-    yield Source(catalog.RECOVERY_BYTES, lambda: _per_dir(recovery, lambda one: one.scanned_bytes))
-    yield Source(catalog.RECOVERY_BYTES_EXPECTED, lambda: _per_dir(recovery, lambda one: one.bytes_to_scan))
-    yield Source(catalog.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
+    yield single(own.RECOVERY_SECONDS, lambda: recovery.seconds)
+    yield Source(jmx.LOGS_TO_LOAD, lambda: _per_dir(recovery, lambda one: one.logs_left))
+    yield Source(jmx.SEGMENTS_TO_RECOVER, lambda: _per_recovery_thread(recovery))
+    yield Source(own.RECOVERY_BYTES, lambda: _per_dir(recovery, lambda one: one.scanned_bytes))
+    yield Source(own.RECOVERY_BYTES_EXPECTED, lambda: _per_dir(recovery, lambda one: one.bytes_to_scan))
+    yield Source(own.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
     yield from coordinator_sources(coordinators)
-    yield Source(catalog.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
-    yield Source(catalog.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
-    yield Source(catalog.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
-    yield Source(catalog.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
-    yield Source(catalog.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
-    yield Source(catalog.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+    yield Source(jmx.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
+    yield Source(jmx.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
+    yield Source(jmx.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
+    yield Source(jmx.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
+    yield Source(jmx.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
+    yield Source(jmx.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
     yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
     yield from _move_sources(watched.moves)
@@ -106,12 +106,12 @@ def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
     def per_online(values: Mapping[str, int]) -> Iterable[Sample]:
         return (((log_dir.path,), values[log_dir.path]) for log_dir in logs.online_dirs())
 
-    yield single(catalog.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
-    yield Source(catalog.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
-    yield Source(catalog.DIR_LOGS, lambda: per_online(logs.counts()))
-    yield Source(catalog.DIR_SIZE, lambda: per_online(logs.sizes()))
-    yield Source(catalog.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
-    yield Source(catalog.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))
+    yield single(jmx.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
+    yield Source(jmx.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
+    yield Source(own.DIR_LOGS, lambda: per_online(logs.counts()))
+    yield Source(own.DIR_SIZE, lambda: per_online(logs.sizes()))
+    yield Source(own.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
+    yield Source(own.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))
 
 
 def _per_space(watch: DirWatch, value: Callable[[Space], int]) -> Iterable[Sample]:
@@ -119,17 +119,17 @@ def _per_space(watch: DirWatch, value: Callable[[Space], int]) -> Iterable[Sampl
 
 
 def _move_sources(moves: Moves) -> Iterator[Source]:
-    yield single(catalog.MOVES_MAX_LAG, lambda: max((move.lag for move in moves.running()), default=0))
-    yield single(catalog.MOVES_FAILING, lambda: moves.failing_count)
-    yield single(catalog.MOVES_RUNNING, lambda: len(moves.running()))
-    yield single(catalog.MOVES_COMPLETED, lambda: moves.completed_count)
-    yield single(catalog.MOVES_COPIED_BYTES, lambda: moves.copied_bytes)
-    yield single(catalog.MOVES_LIMIT, lambda: moves.throttle.limit)
-    yield Source(catalog.MOVE_DONE_BYTES, lambda: _per_move(moves, lambda move, _: move.done_bytes))
-    yield Source(catalog.MOVE_LEFT_BYTES, lambda: _per_move(moves, lambda move, _: move.left_bytes))
-    yield Source(catalog.MOVE_LAG, lambda: _per_move(moves, lambda move, _: move.lag))
-    yield Source(catalog.MOVE_RATE, lambda: _per_move(moves, lambda move, now_ns: move.rate(now_ns)))
-    yield Source(catalog.MOVE_LEFT_SECONDS, lambda: _per_move(moves, lambda move, now_ns: move.left_seconds(now_ns)))
+    yield single(jmx.MOVES_MAX_LAG, lambda: max((move.lag for move in moves.running()), default=0))
+    yield single(jmx.MOVES_FAILING, lambda: moves.failing_count)
+    yield single(own.MOVES_RUNNING, lambda: len(moves.running()))
+    yield single(own.MOVES_COMPLETED, lambda: moves.completed_count)
+    yield single(own.MOVES_COPIED_BYTES, lambda: moves.copied_bytes)
+    yield single(own.MOVES_LIMIT, lambda: moves.throttle.limit)
+    yield Source(own.MOVE_DONE_BYTES, lambda: _per_move(moves, lambda move, _: move.done_bytes))
+    yield Source(own.MOVE_LEFT_BYTES, lambda: _per_move(moves, lambda move, _: move.left_bytes))
+    yield Source(own.MOVE_LAG, lambda: _per_move(moves, lambda move, _: move.lag))
+    yield Source(own.MOVE_RATE, lambda: _per_move(moves, lambda move, now_ns: move.rate(now_ns)))
+    yield Source(own.MOVE_LEFT_SECONDS, lambda: _per_move(moves, lambda move, now_ns: move.left_seconds(now_ns)))
 
 
 def _per_move(moves: Moves, value: Callable[[Move, int], float | None]) -> Iterable[Sample]:
@@ -142,28 +142,28 @@ def _per_move(moves: Moves, value: Callable[[Move, int], float | None]) -> Itera
 
 def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
     stats = cleaner.stats
-    yield single(catalog.CLEANER_DEAD_THREADS, lambda: int(cleaner.is_failing))
+    yield single(jmx.CLEANER_DEAD_THREADS, lambda: int(cleaner.is_failing))
     yield single(
-        catalog.CLEANER_RECOPY_PERCENT,
+        jmx.CLEANER_RECOPY_PERCENT,
         lambda: 100 * stats.last_pass.written_bytes // max(stats.last_pass.copy_read_bytes, 1),
     )
-    yield single(catalog.CLEANER_MAX_CLEAN_SECONDS, lambda: int(stats.last_pass.seconds))
-    yield single(catalog.CLEANER_BUFFER_UTILIZATION, lambda: round(100 * stats.last_pass.map_utilization))
-    yield single(catalog.CLEANER_MAX_DELAY_SECONDS, lambda: stats.max_compaction_delay_ms // 1000)
-    yield single(catalog.CLEANER_MAX_DIRTY_PERCENT, lambda: int(100 * stats.max_dirty_ratio))
-    yield single(catalog.CLEANER_SINCE_LAST_RUN, lambda: cleaner.since_last_look_ms)
-    yield Source(catalog.UNCLEANABLE_PARTITIONS, lambda: _per_uncleanable(cleaner, lambda log: 1))
-    yield Source(catalog.UNCLEANABLE_BYTES, lambda: _per_uncleanable(cleaner, lambda log: log.size_bytes))
-    yield single(catalog.CLEANER_RUNNING, lambda: cleaner.running_count)
-    yield single(catalog.CLEANER_WAITING, lambda: cleaner.waiting_count)
-    yield single(catalog.CLEANER_OLDEST_WAITING, lambda: cleaner.oldest_waiting_seconds)
-    yield single(catalog.CLEANER_PASSES, lambda: stats.passes)
-    yield single(catalog.CLEANER_FAILURES, lambda: stats.failures)
-    yield single(catalog.CLEANER_ABORTED, lambda: stats.aborted)
-    yield single(catalog.CLEANER_READ_BYTES, lambda: stats.read_bytes)
-    yield single(catalog.CLEANER_WRITTEN_BYTES, lambda: stats.written_bytes)
-    yield single(catalog.CLEANER_REMOVED_RECORDS, lambda: stats.removed_records)
-    yield single(catalog.CLEANER_SECONDS, lambda: stats.seconds)
+    yield single(jmx.CLEANER_MAX_CLEAN_SECONDS, lambda: int(stats.last_pass.seconds))
+    yield single(jmx.CLEANER_BUFFER_UTILIZATION, lambda: round(100 * stats.last_pass.map_utilization))
+    yield single(jmx.CLEANER_MAX_DELAY_SECONDS, lambda: stats.max_compaction_delay_ms // 1000)
+    yield single(jmx.CLEANER_MAX_DIRTY_PERCENT, lambda: int(100 * stats.max_dirty_ratio))
+    yield single(jmx.CLEANER_SINCE_LAST_RUN, lambda: cleaner.since_last_look_ms)
+    yield Source(jmx.UNCLEANABLE_PARTITIONS, lambda: _per_uncleanable(cleaner, lambda log: 1))
+    yield Source(jmx.UNCLEANABLE_BYTES, lambda: _per_uncleanable(cleaner, lambda log: log.size_bytes))
+    yield single(own.CLEANER_RUNNING, lambda: cleaner.running_count)
+    yield single(own.CLEANER_WAITING, lambda: cleaner.waiting_count)
+    yield single(own.CLEANER_OLDEST_WAITING, lambda: cleaner.oldest_waiting_seconds)
+    yield single(own.CLEANER_PASSES, lambda: stats.passes)
+    yield single(own.CLEANER_FAILURES, lambda: stats.failures)
+    yield single(own.CLEANER_ABORTED, lambda: stats.aborted)
+    yield single(own.CLEANER_READ_BYTES, lambda: stats.read_bytes)
+    yield single(own.CLEANER_WRITTEN_BYTES, lambda: stats.written_bytes)
+    yield single(own.CLEANER_REMOVED_RECORDS, lambda: stats.removed_records)
+    yield single(own.CLEANER_SECONDS, lambda: stats.seconds)
 
 
 def _per_uncleanable(cleaner: Cleaner, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
@@ -188,21 +188,21 @@ def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
 
 def _disk_sources(work: DiskWork) -> Iterator[Source | HistogramSource]:
     writeback, page_cache = work.writeback, work.page_cache
-    yield single_histogram(catalog.FLUSH_SECONDS, work.flushes.seconds)
-    yield single_histogram(catalog.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
-    yield single_histogram(catalog.WRITEBACK_SECONDS, writeback.seconds)
-    yield single(catalog.WRITEBACKS_RUNNING, lambda: writeback.running_count)
-    yield single(catalog.WRITEBACK_WAITS, lambda: writeback.waits)
-    yield single(catalog.WRITEBACK_WAIT_SECONDS, lambda: writeback.wait_seconds)
-    yield single(catalog.PAGE_CACHE_BYTES, lambda: page_cache.size_bytes)
-    yield single(catalog.PAGE_CACHE_DROPPED, lambda: page_cache.dropped_bytes)
+    yield single_histogram(jmx.FLUSH_SECONDS, work.flushes.seconds)
+    yield single_histogram(own.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
+    yield single_histogram(own.WRITEBACK_SECONDS, writeback.seconds)
+    yield single(own.WRITEBACKS_RUNNING, lambda: writeback.running_count)
+    yield single(own.WRITEBACK_WAITS, lambda: writeback.waits)
+    yield single(own.WRITEBACK_WAIT_SECONDS, lambda: writeback.wait_seconds)
+    yield single(own.PAGE_CACHE_BYTES, lambda: page_cache.size_bytes)
+    yield single(own.PAGE_CACHE_DROPPED, lambda: page_cache.dropped_bytes)
 
 
 def _client_sources(store: ClientMetricsStore) -> Iterator[Source]:
-    yield Source(catalog.CLIENT_METRIC, lambda: ((sample[:4], sample.value) for sample in store.samples()))
-    yield single(catalog.CLIENT_METRICS_CLIENTS, lambda: len(store))
-    yield single(catalog.CLIENT_METRICS_PUSHES, lambda: store.push_count)
-    yield single(catalog.CLIENT_METRICS_DROPPED, lambda: store.dropped_count)
+    yield Source(own.CLIENT_METRIC, lambda: ((sample[:4], sample.value) for sample in store.samples()))
+    yield single(own.CLIENT_METRICS_CLIENTS, lambda: len(store))
+    yield single(own.CLIENT_METRICS_PUSHES, lambda: store.push_count)
+    yield single(own.CLIENT_METRICS_DROPPED, lambda: store.dropped_count)
 
 
 def _quota_sources(quotas: LiveQuotas) -> Iterator[Source]:
@@ -214,13 +214,13 @@ def _quota_sources(quotas: LiveQuotas) -> Iterator[Source]:
             for sharers, use in kind.most_throttled(MAX_QUOTA_SERIES):
                 yield (kind.name, sharers.user, sharers.client_id), value(use, now_ms)
 
-    yield Source(catalog.QUOTA_LEVEL, lambda: per_use(lambda use, now_ms: use.measure.level(use.limit, now_ms)))
-    yield Source(catalog.QUOTA_LIMIT, lambda: per_use(lambda use, _: use.limit))
-    yield Source(catalog.QUOTA_THROTTLED, lambda: per_use(lambda use, _: use.throttled_count))
-    yield Source(catalog.QUOTA_THROTTLE_SECONDS, lambda: per_use(lambda use, _: use.throttled_ms / 1000))
-    yield Source(catalog.QUOTA_USES, lambda: (((kind.name,), kind.use_count) for kind in clients.kinds))
+    yield Source(own.QUOTA_LEVEL, lambda: per_use(lambda use, now_ms: use.measure.level(use.limit, now_ms)))
+    yield Source(own.QUOTA_LIMIT, lambda: per_use(lambda use, _: use.limit))
+    yield Source(own.QUOTA_THROTTLED, lambda: per_use(lambda use, _: use.throttled_count))
+    yield Source(own.QUOTA_THROTTLE_SECONDS, lambda: per_use(lambda use, _: use.throttled_ms / 1000))
+    yield Source(own.QUOTA_USES, lambda: (((kind.name,), kind.use_count) for kind in clients.kinds))
     yield Source(
-        catalog.CONNECTION_THROTTLE_SECONDS,
+        own.CONNECTION_THROTTLE_SECONDS,
         lambda: ((labels, throttled_ms / 1000) for labels, throttled_ms in connections.throttled_ms.items()),
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from broker.coordinator.stats import RuntimeStats
 from broker.coordinator.transaction.coordinator import TransactionCoordinator
 from broker.coordinators import Coordinators
-from broker.metrics import catalog
+from broker.metrics.catalog import jmx, own
+from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
 from broker.metrics.sources import HistogramSource, Sample, Source, single
 
@@ -19,12 +20,12 @@ def coordinator_sources(coordinators: AllCoordinators) -> Iterator[Source | Hist
     """Yield a source for every row about a coordinator."""
     yield from _group_sources(coordinators)
     yield from _transaction_sources(coordinators)
-    yield Source(catalog.COORDINATOR_PARTITIONS, lambda: _partitions(coordinators()))
-    yield _per_coordinator(catalog.COORDINATOR_LOAD_SECONDS, coordinators, lambda stats: stats.load_seconds)
-    yield _per_coordinator(catalog.COORDINATOR_QUEUE_SECONDS, coordinators, lambda stats: stats.queue_seconds)
-    yield _per_coordinator(catalog.COORDINATOR_WRITE_SECONDS, coordinators, lambda stats: stats.write_seconds)
+    yield Source(own.COORDINATOR_PARTITIONS, lambda: _partitions(coordinators()))
+    yield _per_coordinator(own.COORDINATOR_LOAD_SECONDS, coordinators, lambda stats: stats.load_seconds)
+    yield _per_coordinator(own.COORDINATOR_QUEUE_SECONDS, coordinators, lambda stats: stats.queue_seconds)
+    yield _per_coordinator(own.COORDINATOR_WRITE_SECONDS, coordinators, lambda stats: stats.write_seconds)
     yield Source(
-        catalog.COORDINATOR_FAILED_LOADS,
+        own.COORDINATOR_FAILED_LOADS,
         lambda: (((name,), stats.failed_loads) for name, stats in _runtime_stats(coordinators())),
     )
 
@@ -34,16 +35,12 @@ def _group_sources(coordinators: AllCoordinators) -> Iterator[Source]:
         found = coordinators()
         return () if found is None else value(found)
 
-    yield Source(catalog.GROUPS, lambda: of_groups(lambda found: _per_state(found.groups.count_by_state())))
-    yield Source(catalog.GROUP_COUNT, lambda: of_groups(lambda found: found.groups.count_by_kind_and_state().items()))
-    yield Source(
-        catalog.GROUP_REBALANCES, lambda: of_groups(lambda found: _per_state(found.groups.group_stats.rebalances))
-    )
-    yield Source(catalog.OFFSET_COMMITS, lambda: of_groups(lambda found: (((), found.groups.group_stats.commits),)))
-    yield Source(
-        catalog.OFFSET_EXPIRATIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.expirations),))
-    )
-    yield Source(catalog.OFFSET_DELETIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.deletions),)))
+    yield Source(jmx.GROUPS, lambda: of_groups(lambda found: _per_state(found.groups.count_by_state())))
+    yield Source(jmx.GROUP_COUNT, lambda: of_groups(lambda found: found.groups.count_by_kind_and_state().items()))
+    yield Source(jmx.GROUP_REBALANCES, lambda: of_groups(lambda found: _per_state(found.groups.group_stats.rebalances)))
+    yield Source(jmx.OFFSET_COMMITS, lambda: of_groups(lambda found: (((), found.groups.group_stats.commits),)))
+    yield Source(jmx.OFFSET_EXPIRATIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.expirations),)))
+    yield Source(jmx.OFFSET_DELETIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.deletions),)))
 
 
 def _transaction_sources(coordinators: AllCoordinators) -> Iterator[Source | HistogramSource]:
@@ -63,16 +60,16 @@ def _transaction_sources(coordinators: AllCoordinators) -> Iterator[Source | His
         found = coordinators()
         return 0 if found is None else found.verifier.failure_count
 
-    yield Source(catalog.TRANSACTIONAL_IDS, states)
-    yield single(catalog.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
-    yield single(catalog.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
-    yield single(catalog.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
-    yield HistogramSource(catalog.VERIFICATION_SECONDS, verification_seconds)
-    yield single(catalog.VERIFICATION_FAILURES, verification_failures)
+    yield Source(own.TRANSACTIONAL_IDS, states)
+    yield single(own.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
+    yield single(own.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
+    yield single(own.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
+    yield HistogramSource(jmx.VERIFICATION_SECONDS, verification_seconds)
+    yield single(jmx.VERIFICATION_FAILURES, verification_failures)
 
 
 def _per_coordinator(
-    metric: catalog.Metric, coordinators: AllCoordinators, value: Callable[[RuntimeStats], Histogram]
+    metric: Metric, coordinators: AllCoordinators, value: Callable[[RuntimeStats], Histogram]
 ) -> HistogramSource:
     return HistogramSource(metric, lambda: [((name,), value(stats)) for name, stats in _runtime_stats(coordinators())])
 

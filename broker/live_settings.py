@@ -10,7 +10,8 @@ from broker.background.recovery import Recovery
 from broker.metadata.image import BROKER_RESOURCE, ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
 from broker.net.listener import Listeners
-from config.build import connection_limits, cordoned_log_dirs, log_manager_config, move_config
+from config.build import connection_limits, cordoned_log_dirs, log_manager_config, metrics_config, move_config
+from config.views import MetricsConfig
 from storage.dirs.manager import LogManager
 
 
@@ -18,13 +19,20 @@ class LiveSettings:
     """A publisher of the metadata tells it of changes."""
 
     def __init__(
-        self, live: LiveConfig, logs: LogManager, recovery: Recovery, listeners: Listeners, moves: Moves
+        self,
+        live: LiveConfig,
+        logs: LogManager,
+        recovery: Recovery,
+        listeners: Listeners,
+        moves: Moves,
+        metrics: MetricsConfig,
     ) -> None:
         self._live = live
         self._logs = logs
         self._recovery = recovery
         self._listeners = listeners
         self._moves = moves
+        self.metrics = metrics
 
     def publish(self, delta: Delta, image: ClusterImage) -> None:
         """Follow a new image."""
@@ -36,6 +44,7 @@ class LiveSettings:
         resolver = self._live.resolver(image)
         self._listeners.limit(connection_limits(resolver))
         self._moves.reconfigure(move_config(resolver))
+        self.metrics = metrics_config(resolver)
         self._logs.cordoned = cordoned_log_dirs(resolver)
         self._logs.set_producer_id_expiration_ms(resolver.get("producer.id.expiration.ms"))
         self._recovery.thread_count = log_manager_config(resolver).recovery_threads_per_data_dir

@@ -65,6 +65,7 @@ from config.build import (
     cleaner_config,
     group_config,
     log_manager_config,
+    metrics_config,
     move_config,
     network_config,
     quota_config,
@@ -198,7 +199,9 @@ class Broker:
             rates=self._quotas.connections,
             first_reserved_fd=first_reserved(descriptors),
         )
-        self._settings = LiveSettings(self._live, self._logs, self._recovery, self._listeners, self._moves)
+        self._settings = LiveSettings(
+            self._live, self._logs, self._recovery, self._listeners, self._moves, metrics_config(resolver)
+        )
         self._cluster_id = ""
         self._metadata_dir: LogDir
         self._controller: Controller
@@ -289,7 +292,9 @@ class Broker:
     async def _open_http(self) -> None:
         if self._config.http_listener is None:
             return
-        page = LatePage(self._stats, self._metric_sources(), partial(self._pools.io, HTTP_POOL))
+        page = LatePage(
+            self._stats, self._metric_sources(), lambda: self._settings.metrics, partial(self._pools.io, HTTP_POOL)
+        )
         self._exporter = Exporter(page.render, self._not_ready_reason)
         host, port = self._config.http_listener
         try:

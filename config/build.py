@@ -20,6 +20,7 @@ from config.views import (
     GroupSettings,
     ListenerLimits,
     LogManagerConfig,
+    MetricsConfig,
     MoveConfig,
     NetworkConfig,
     QuotaConfig,
@@ -111,6 +112,11 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
         http_listener=_http_listener(get("odradek.http.listener")),
         shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),
     )
+
+
+def metrics_config(resolver: Resolver) -> MetricsConfig:
+    """Build the view of what the metrics page shows."""
+    return MetricsConfig(resolver.get("odradek.metrics.families"), resolver.get("odradek.metrics.per.partition"))
 
 
 def log_manager_config(resolver: Resolver) -> LogManagerConfig:

@@ -250,6 +250,13 @@ class BrokerConfig(NamedTuple):
     shutdown_timeout_ms: int = 20_000
 
 
+class MetricsConfig(NamedTuple):
+    """What the metrics page shows."""
+
+    families: tuple[str, ...] = ("odradek", "jmx", "kafka_exporter")
+    per_partition: bool = True
+
+
 class GroupSettings(NamedTuple):
     """What one group of the consumer protocol may have set for itself."""
 

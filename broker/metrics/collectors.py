@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from broker.metrics import catalog
-from broker.metrics.catalog import Kind, Metric
-from broker.metrics.instruments import BrokerStats, Histogram
-from broker.metrics.sources import HistogramSource, Sample, Source
+from broker.metrics.catalog import METRICS, jmx, own
+from broker.metrics.catalog.row import Kind, Metric
+from broker.metrics.instruments import BrokerStats, Histogram, RequestStats
+from broker.metrics.sources import HistogramSource, Sample, Source, is_wanted, single
+from config.views import MetricsConfig
 
 
 class BrokerCollector(Collector):
     """Collects every source, and the requests."""
 
-    def __init__(self, stats: BrokerStats, sources: Iterable[Source | HistogramSource]) -> None:
-        self._stats = stats
-        self._sources = tuple(sources)
+    def __init__(
+        self,
+        stats: BrokerStats,
+        sources: Iterable[Source | HistogramSource],
+        config: Callable[[], MetricsConfig],
+    ) -> None:
+        self._sources = (*sources, *_request_sources(stats))
+        self._config = config
 
     def collect(self) -> Iterator[Family]:
         """Yield the families of one scrape."""
+        config = self._config()
         for source in self._sources:
+            if not is_wanted(source.metric, config):
+                continue
             if isinstance(source, HistogramSource):
                 yield _histogram_family(source.metric, source.histograms())
             else:
                 yield _family(source.metric, source.samples())
-        requests = self._stats.requests
-        yield _family(catalog.REQUEST_BYTES, ((((api,), s.received_bytes) for api, s in requests.items())))
-        yield _family(catalog.REQUEST_FAILURES, ((((api,), s.failed) for api, s in requests.items())))
-        yield _family(catalog.REQUEST_MALFORMED, ((((api,), s.malformed) for api, s in requests.items())))
-        yield _family(catalog.REFUSED_FRAMES, (((), self._stats.refused_frames),))
-        yield _histogram_family(catalog.REQUEST_SECONDS, (((api,), s.latency) for api, s in requests.items()))
 
     def describe(self) -> Iterator[Family]:
         """Register without a scrape: the names are known."""
-        for metric in catalog.METRICS:
+        for metric in METRICS:
             yield Family(metric.name, metric.help, metric.kind.value)
+
+
+def _request_sources(stats: BrokerStats) -> Iterator[Source | HistogramSource]:
+    def per_api(value: Callable[[RequestStats], int]) -> Iterable[Sample]:
+        return (((api,), value(of_api)) for api, of_api in stats.requests.items())
+
+    yield Source(jmx.REQUEST_BYTES, lambda: per_api(lambda one: one.received_bytes))
+    yield Source(jmx.REQUEST_FAILURES, lambda: per_api(lambda one: one.failed))
+    yield Source(jmx.REQUEST_MALFORMED, lambda: per_api(lambda one: one.malformed))
+    yield single(own.REFUSED_FRAMES, lambda: stats.refused_frames)
+    yield HistogramSource(
+        jmx.REQUEST_SECONDS, lambda: (((api,), of_api.latency) for api, of_api in stats.requests.items())
+    )
 
 
 def _family(metric: Metric, samples: Iterable[Sample]) -> Family:

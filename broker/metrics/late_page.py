@@ -12,6 +12,7 @@ from typing import Any
 
 from broker.metrics.instruments import BrokerStats
 from broker.metrics.sources import HistogramSource, Source
+from config.views import MetricsConfig
 
 RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
@@ -19,9 +20,16 @@ RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 class LatePage:
     """Renders what the broker counts."""
 
-    def __init__(self, stats: BrokerStats, sources: Iterable[Source | HistogramSource], run_beside: RunBeside) -> None:
+    def __init__(
+        self,
+        stats: BrokerStats,
+        sources: Iterable[Source | HistogramSource],
+        config: Callable[[], MetricsConfig],
+        run_beside: RunBeside,
+    ) -> None:
         self._stats = stats
         self._sources = tuple(sources)
+        self._config = config
         self._run_beside = run_beside
         self._render: Callable[[str], tuple[str, bytes]] | None = None  # set with the first scrape
 
@@ -35,4 +43,4 @@ class LatePage:
         from broker.metrics.collectors import BrokerCollector
         from broker.metrics.page import registry_of, render
 
-        return partial(render, registry_of(BrokerCollector(self._stats, self._sources)))
+        return partial(render, registry_of(BrokerCollector(self._stats, self._sources, self._config)))

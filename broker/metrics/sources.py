@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from broker.metrics.catalog import Metric
+from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
+from config.views import MetricsConfig
 
 Sample = tuple[tuple[str, ...], float]
 """Label values and the number."""
@@ -34,3 +35,8 @@ def single(metric: Metric, value: Callable[[], float]) -> Source:
 def single_histogram(metric: Metric, histogram: Histogram) -> HistogramSource:
     """Make a source of one histogram without labels."""
     return HistogramSource(metric, lambda: (((), histogram),))
+
+
+def is_wanted(metric: Metric, config: MetricsConfig) -> bool:
+    """Tell whether a row is exported under these settings."""
+    return metric.family.value in config.families and (config.per_partition or not metric.is_per_partition)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from config.key import ConfigKey
-from config.keys.rows import BOOLEAN, HIGH, HOST_AND_PORT, INT, LONG, LOW, MEDIUM, STRING, broker
-from config.validators import Range
+from config.keys.rows import BOOLEAN, CLUSTER_WIDE, HIGH, HOST_AND_PORT, INT, LIST, LONG, LOW, MEDIUM, STRING, broker
+from config.validators import ListOf, Range
+
+METRIC_FAMILIES = ("odradek", "jmx", "kafka_exporter")
 
 KEYS: tuple[ConfigKey, ...] = (
     broker(
@@ -14,6 +16,24 @@ KEYS: tuple[ConfigKey, ...] = (
         HOST_AND_PORT,
         MEDIUM,
         "Address of the metrics and health pages; empty switches them off.",
+    ),
+    broker(
+        "odradek.metrics.families",
+        LIST,
+        METRIC_FAMILIES,
+        ListOf(METRIC_FAMILIES),
+        LOW,
+        "Which families of names the metrics page shows: our own, the JMX exporter's, kafka_exporter's.",
+        CLUSTER_WIDE,
+    ),
+    broker(
+        "odradek.metrics.per.partition",
+        BOOLEAN,
+        True,
+        None,
+        LOW,
+        "Whether the metrics page has series of every single partition.",
+        CLUSTER_WIDE,
     ),
     broker(
         "odradek.shutdown.timeout.ms",

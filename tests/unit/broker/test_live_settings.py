@@ -13,7 +13,7 @@ from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage,
 from broker.metadata.live_config import LiveConfig
 from config.resolve import Resolver
 from config.sources import SourcedValue
-from config.views import MoveConfig
+from config.views import MetricsConfig, MoveConfig
 from storage.errors import StorageFailure
 from tests.harness.hosted import NODE_ID, Hosted
 
@@ -35,7 +35,7 @@ class Rig:
         self.moves: list[MoveConfig] = []
         moves = SimpleNamespace(reconfigure=self.moves.append)
         self.settings = LiveSettings(
-            live, self.logs, cast("Any", self.recovery), cast("Any", listeners), cast("Any", moves)
+            live, self.logs, cast("Any", self.recovery), cast("Any", listeners), cast("Any", moves), MetricsConfig()
         )
 
     def image(self, **values: str) -> ClusterImage:
@@ -57,6 +57,8 @@ def test_a_change_of_the_broker_reaches_the_rooms(rig: Rig) -> None:
         max_connections="7",
         num_recovery_threads_per_data_dir="3",
         replica_alter_log_dirs_io_max_bytes_per_second="1000",
+        odradek_metrics_families="jmx",
+        odradek_metrics_per_partition="false",
     )
     rig.settings.publish(Delta(changed_configs=frozenset({(TOPIC_RESOURCE, "t")})), image)
     assert (rig.logs.cordoned, rig.limits) == (frozenset(), [])
@@ -65,6 +67,7 @@ def test_a_change_of_the_broker_reaches_the_rooms(rig: Rig) -> None:
     assert rig.recovery.thread_count == 3
     assert [limits.max_connections for limits in rig.limits] == [7]
     assert [config.max_bytes_per_second for config in rig.moves] == [1000]
+    assert rig.settings.metrics == MetricsConfig(("jmx",), per_partition=False)
 
 
 def test_room_is_left_while_a_directory_that_works_is_not_cordoned(rig: Rig) -> None:

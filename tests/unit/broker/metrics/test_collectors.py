@@ -19,14 +19,14 @@ from broker.background.recovery import Recovery
 from broker.coordinator.stats import GroupStats, RuntimeStats
 from broker.exported import Watched, broker_sources, broker_state
 from broker.live_quotas import LiveQuotas
-from broker.metrics.catalog import METRICS, Kind
+from broker.metrics.catalog import METRICS
+from broker.metrics.catalog.row import Family, Kind
 from broker.metrics.collectors import BrokerCollector
-from broker.metrics.docs import exported_name
 from broker.metrics.instruments import LATENCY_BOUNDS_SECONDS, BrokerStats, Histogram
 from broker.runtime.pools import Pools
 from broker.telemetry.otlp import Point
 from broker.telemetry.store import ClientMetricsStore
-from config.views import ConnectionLimits, NetworkConfig, QuotaConfig
+from config.views import ConnectionLimits, MetricsConfig, NetworkConfig, QuotaConfig
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
@@ -41,6 +41,7 @@ class Rig:
     def __init__(self, hosted: Hosted) -> None:
         self.hosted = hosted
         self.stats = BrokerStats()
+        self.config = MetricsConfig()
         self.phase = SimpleNamespace(current="running")
         self.group_stats, self.runtime_stats = GroupStats(), RuntimeStats()
         coordinators: Any = SimpleNamespace(
@@ -88,7 +89,7 @@ class Rig:
         )
         sources = broker_sources(watched, lambda: coordinators, lambda: 0.25)
         self.registry = CollectorRegistry()
-        self.registry.register(BrokerCollector(self.stats, sources))
+        self.registry.register(BrokerCollector(self.stats, sources, lambda: self.config))
 
     def _exceed_quotas(self) -> None:
         """Two clients have gone over their quotas, and many connections were made."""
@@ -174,7 +175,7 @@ def test_names_are_legal_and_counters_end_in_total(rig: Rig) -> None:
     for metric in METRICS:
         assert re.fullmatch(r"(kafka|odradek)_[a-z0-9_]+", metric.name)
         assert not metric.name.endswith("_total"), "the exporter adds it"
-        expected = f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else exported_name(metric)
+        expected = f"{metric.name}_bucket" if metric.kind is Kind.HISTOGRAM else metric.exported_name
         assert expected in exported
 
 
@@ -339,3 +340,17 @@ def test_of_many_who_share_quotas_those_throttled_most_are_shown(rig: Rig) -> No
     ]
     assert len(shown) == 200
     assert {"a", "b", "c299", "c150"} <= set(shown) and "c5" not in shown
+
+
+@pytest.mark.parametrize("family", Family)
+def test_a_family_that_is_switched_off_is_not_shown(rig: Rig, family: Family) -> None:
+    rig.config = MetricsConfig(families=tuple(one.value for one in Family if one is not family))
+    shown = {one.name for one in rig.registry.collect()}
+    assert shown == {metric.name for metric in METRICS if metric.family is not family}
+
+
+def test_series_of_every_single_partition_can_be_off(rig: Rig) -> None:
+    rig.config = MetricsConfig(per_partition=False)
+    labels = {name for one in rig.registry.collect() for sample in one.samples for name in sample.labels}
+    assert "partition" not in labels and "topic" in labels
+    assert rig.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 3
