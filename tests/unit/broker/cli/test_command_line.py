@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 import types
 
@@ -9,13 +12,13 @@ import pytest
 
 import native
 from broker.cli import main
+from broker.cli.commands import COMMANDS, Command
+from broker.cli.errors import CommandError
 from broker.version import VERSION
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
-    import os
-
     for name in list(os.environ):
         if name.startswith("KAFKA_"):
             monkeypatch.delenv(name)
@@ -87,14 +90,81 @@ def test_missing_file(capsys):
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"odradek {VERSION} ({native.description()})\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "a", "b"], ["serve", "--override"]])
-def test_command_line_not_understood(arguments):
+@pytest.mark.parametrize("arguments", [["fly"], ["serve", "a", "b"], ["serve", "--override"], ["config", "--fly"]])
+def test_a_command_line_that_is_not_understood_is_one_line_and_status_2(arguments, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.startswith("odradek: ") and captured.err.count("\n") == 1
+
+
+def test_no_command_shows_all_of_them_with_what_they_do(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert all(re.search(rf"^  {name} +{re.escape(row.help)}", shown, re.M) for name, row in COMMANDS.items())
+    assert main(["help"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_its_options(name, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: odradek {name} ")
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """Let `odradek stand-in` run a function."""
+
+    def install(run):
+        module = types.ModuleType("stand_in")
+        module.run = run
+        monkeypatch.setitem(sys.modules, "stand_in", module)
+        monkeypatch.setitem(COMMANDS, "stand-in", Command("stand-in", "", "stand_in"))
+
+    return install
+
+
+def test_an_interrupted_command_ends_with_the_status_of_its_signal(stand_in, capsys):
+    def run(arguments):
+        raise KeyboardInterrupt
+
+    stand_in(run)
+    assert main(["stand-in"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_refusal_is_one_line_with_the_status_it_carries(stand_in, capsys):
+    def run(arguments):
+        raise CommandError("no such thing", status=3)
+
+    stand_in(run)
+    assert main(["stand-in"]) == 3
+    assert capsys.readouterr() == ("", "odradek: no such thing\n")
+
+
+def test_a_reader_that_leaves_ends_a_command_without_a_word():
+    """`odradek config | head -1`, with a pipe whose other end is closed before anything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "broker", "config"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_tools_load_nothing_of_the_broker():
+    check = (
+        "import sys; from broker.cli import main; assert main(['help']) == 0; "
+        "print(sorted(name for name in sys.modules if name.startswith(('broker', 'storage', 'protocol', 'config'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(
+        ["broker", "broker.cli", "broker.cli.commands", "broker.cli.errors", "broker.version"]
+    )

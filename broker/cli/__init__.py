@@ -1,0 +1,59 @@
+"""The command line: `odradek <command> …`.
+
+Which commands there are says the table in `commands`. A command is a module with `run(arguments) -> exit status`; it
+is imported when it is called, so `odradek topics --list` does not pay for a broker, nor `serve` for a tool. What goes
+wrong is one line on standard error.
+
+Exit status: 0 when all went well, 1 for what was refused or failed, 2 for a command that is not known and for arguments
+of `serve` and `config` that are not understood; tools that stand in for Kafka's scripts end with 1 then, as those do.
+130 after Ctrl-C, 141 when whoever read the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from broker.cli.commands import COMMANDS, overview
+from broker.cli.errors import CommandError
+from broker.version import VERSION
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except CommandError as error:
+        print(f"odradek: {error.message}", file=sys.stderr)
+        return error.status
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more at its end, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _run(words: list[str]) -> int:
+    name = words[0] if words else None
+    if name in ("-h", "--help", "help"):
+        sys.stdout.write(overview())
+        return 0
+    if name == "--version":
+        native = import_module("native")
+        print(f"odradek {VERSION} ({native.description()})")
+        return 0
+    if name is None:
+        sys.stderr.write(overview())
+        return 2
+    command = COMMANDS.get(name)
+    if command is None:
+        raise CommandError(f"there is no command {name[:40]!r}; `odradek help` lists them", status=2)
+    status: int = import_module(command.module).run(words[1:])
+    return status

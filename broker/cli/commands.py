@@ -1,0 +1,48 @@
+"""The table of commands: name, what `odradek help` says of it, the module that runs it, the script it stands for.
+
+A new command is a row here and a module with `run(arguments: Sequence[str]) -> int`, which makes its parser from
+`broker.cli.options` and prints through `broker.cli.output`. The module is imported only when the command is called.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """One row."""
+
+    name: str
+    help: str
+    module: str
+    script: str = ""
+    """Kafka's script of the same options, if there is one."""
+
+
+SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    (
+        "The broker",
+        (
+            Command("serve", "run the broker in the foreground", "broker.cli.serve"),
+            Command(
+                "config", "print the configuration in force and where each value comes from", "broker.cli.configuration"
+            ),
+        ),
+    ),
+)
+"""The commands in the order in which they are shown."""
+
+COMMANDS = {command.name: command for _, commands in SECTIONS for command in commands}
+
+
+def overview() -> str:
+    """Describe all commands on a page."""
+    width = max(map(len, COMMANDS))
+    lines = ["usage: odradek <command> [options]", "", "A broker that speaks the Kafka protocol, and tools around it."]
+    for title, commands in SECTIONS:
+        lines += ["", f"{title}:"]
+        for command in commands:
+            script = f" ({command.script})" if command.script else ""
+            lines.append(f"  {command.name:<{width}}  {command.help}{script}")
+    lines += ["", "`odradek <command> --help` explains the options of one; `odradek --version` prints the version.", ""]
+    return "\n".join(lines)
