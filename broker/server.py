@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -27,7 +27,8 @@ from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinators import Coordinators
-from broker.exported import Watched, broker_sources
+from broker.exported import Watched
+from broker.http_side import HttpSide
 from broker.lifecycle import Lifecycle, Step, log_ready, nothing
 from broker.live_quotas import LiveQuotas
 from broker.live_settings import LiveSettings
@@ -46,10 +47,7 @@ from broker.metadata.opening import (
     take_metadata_dir,
     topic_rules,
 )
-from broker.metrics.exporter import Exporter
 from broker.metrics.instruments import BrokerStats
-from broker.metrics.late_page import LatePage
-from broker.metrics.sources import HistogramSource, Source
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
@@ -88,7 +86,6 @@ logger = logging.getLogger(__name__)
 
 METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
-HTTP_POOL = "http"
 CLEANER_POOL = "cleaner"
 """The pool that waits for cleaner processes to end."""
 DRAIN_SHARE = 0.5
@@ -116,7 +113,6 @@ class Broker:
         self._tasks = TaskOwner("broker")
         self._asked_to_stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._status = 0
-        self._http_port: int | None = None
         self._listeners_bound: tuple[ListenerConfig, ...] = ()
         page_cache = PageCacheBudget(page_cache_bytes())
         descriptors = raise_limit()
@@ -207,7 +203,7 @@ class Broker:
         self._controller: Controller
         self._fetch: FetchApi
         self._coordinators: Coordinators | None = None
-        self._exporter: Exporter | None = None
+        self._http: HttpSide
         self.lifecycle = Lifecycle(
             (
                 # 1. whoever watches us learns at once that we are alive and why we are not ready
@@ -285,34 +281,25 @@ class Broker:
         """Log the ready line. What the start made stays for good, so the collector, off until now, passes it over."""
         keep_what_is_there()
         took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
-        log_ready(self._config, self._cluster_id, self._listeners_bound, self._http_port, took_s)
+        log_ready(self._config, self._cluster_id, self._listeners_bound, self._http.port, took_s)
 
     # --- steps ---
 
     async def _open_http(self) -> None:
-        if self._config.http_listener is None:
-            return
-        page = LatePage(
-            self._stats, self._metric_sources(), lambda: self._settings.metrics, partial(self._pools.io, HTTP_POOL)
+        self._http = HttpSide(
+            self._config.http_listener,
+            self._pools,
+            self._stats,
+            self._watched(),
+            lambda: self._settings.metrics,
+            lambda: self._coordinators,
+            lambda: self._retention.last_run_seconds,
         )
-        self._exporter = Exporter(page.render, self._not_ready_reason)
-        host, port = self._config.http_listener
-        try:
-            self._http_port = await self._exporter.open(host, port)
-        except OSError as refused:
-            raise OSError(f"odradek.http.listener cannot bind {host}:{port}: {refused.strerror}") from refused
+        await self._http.open()
 
     async def _close_http(self) -> None:
-        if self._exporter is not None:
-            await self._exporter.close()
+        await self._http.close()
         self._pools.close()
-
-    def _not_ready_reason(self) -> str:
-        step = self.lifecycle.current
-        if step == "running":
-            return ""
-        progress = self._recovery.where()
-        return f"{step}: {progress}" if progress else step
 
     async def _lock_dirs(self) -> None:
         self._cluster_id = self._logs.open_dirs(self._config.node_id)
@@ -482,23 +469,19 @@ class Broker:
     async def _on_metadata_disk(self, call: Callable[[], Any]) -> Any:
         return await self._pools.io(self._config.metadata_log_dir, call)
 
-    def _metric_sources(self) -> Iterator[Source | HistogramSource]:
-        return broker_sources(
-            Watched(
-                self.lifecycle,
-                self._listeners,
-                self._partitions,
-                self._sessions,
-                self._recovery,
-                self._disk_work,
-                self._storage_stats,
-                self._cleaner,
-                self._moves,
-                self._logs,
-                self._dir_watch,
-                self._client_metrics,
-                self._quotas,
-            ),
-            lambda: self._coordinators,
-            lambda: self._retention.last_run_seconds,
+    def _watched(self) -> Watched:
+        return Watched(
+            self.lifecycle,
+            self._listeners,
+            self._partitions,
+            self._sessions,
+            self._recovery,
+            self._disk_work,
+            self._storage_stats,
+            self._cleaner,
+            self._moves,
+            self._logs,
+            self._dir_watch,
+            self._client_metrics,
+            self._quotas,
         )

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from broker.metrics.exporter import MAX_HEAD_BYTES, MAX_REQUESTS, Exporter
+from broker.http.health import HINT, health_pages
+from broker.http.server import MAX_HEAD_BYTES, MAX_REQUESTS, MAX_TARGET_LENGTH, HttpServer, Request, Response, text
 from broker.metrics.page import render
 
 
@@ -17,12 +18,24 @@ class Rig:
         registry = CollectorRegistry()
         Gauge("some_gauge", "A number", registry=registry).set(7)
         self.reason = ""
-        self.exporter = Exporter(self.render, lambda: self.reason)
+        pages = {
+            **health_pages(self.render, lambda: self.reason),
+            "/": self.echo,
+            "/under/": self.echo,
+            "/broken": self.fail,
+        }
+        self.server = HttpServer(pages, HINT)
         self.registry = registry
         self.port = 0
 
     async def render(self, accept: str) -> tuple[str, bytes]:
         return render(self.registry, accept)
+
+    async def echo(self, request: Request) -> Response:
+        return text(f"{request.path} {request.query}")
+
+    async def fail(self, request: Request) -> Response:
+        raise ValueError("of ours")
 
     async def ask(self, request: bytes) -> tuple[bytes, dict[bytes, bytes], bytes]:
         """Send bytes; give the status line, the headers and the body."""
@@ -42,9 +55,9 @@ class Rig:
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
     rig = Rig()
-    rig.port = await rig.exporter.open("127.0.0.1", 0)
+    rig.port = await rig.server.open("127.0.0.1", 0)
     yield rig
-    await rig.exporter.close()
+    await rig.server.close()
 
 
 async def test_metrics_are_served_as_text(rig: Rig) -> None:
@@ -87,11 +100,42 @@ async def test_head_gives_the_length_without_the_body(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("request_line", "status"),
-    [(b"GET /elsewhere HTTP/1.1", b"404"), (b"POST /metrics HTTP/1.1", b"405"), (b"nonsense", b"400")],
+    [
+        (b"GET /elsewhere HTTP/1.1", b"404"),
+        (b"GET  HTTP/1.1", b"404"),
+        (b"GET * HTTP/1.1", b"404"),
+        (b"GET http://x/metrics HTTP/1.1", b"404"),
+        (b"POST /metrics HTTP/1.1", b"405"),
+        (b"nonsense", b"400"),
+        (b"GET /?" + b"x" * MAX_TARGET_LENGTH + b" HTTP/1.1", b"414"),
+    ],
 )
 async def test_everything_else_is_refused(rig: Rig, request_line: bytes, status: bytes) -> None:
     line, _, _ = await rig.ask(request_line + b"\r\n\r\n")
     assert line.split()[1] == status
+
+
+async def test_a_path_that_ends_with_a_slash_serves_what_lies_under_it_as_it_was_sent(rig: Rig) -> None:
+    assert (await rig.get("/under/a%2Fb/c?q=%41"))[2] == b"/under/a%2Fb/c q=%41\n"
+    assert (await rig.get("/?q"))[2] == b"/ q\n"
+    assert (await rig.get("/under"))[0] == b"HTTP/1.1 404 Not Found"
+
+
+async def test_no_answer_is_kept_framed_or_taken_for_what_it_is_not(rig: Rig) -> None:
+    for path in ("/metrics", "/healthz", "/elsewhere"):
+        _, headers, _ = await rig.get(path)
+        assert headers[b"Cache-Control"] == b"no-store"
+        assert headers[b"X-Content-Type-Options"] == b"nosniff"
+        assert headers[b"Referrer-Policy"] == b"no-referrer"
+        assert headers[b"Content-Security-Policy"] == b"default-src 'none'; frame-ancestors 'none'"
+        assert headers[b"Connection"] == b"close"
+
+
+async def test_a_page_that_fails_is_answered_and_logged(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    status, _, body = await rig.get("/broken")
+    assert status == b"HTTP/1.1 500 Internal Server Error"
+    assert b"of ours" not in body
+    assert "http page failed request='GET /broken HTTP/1.1'" in caplog.text
 
 
 async def test_a_head_without_end_is_cut_off(rig: Rig) -> None:
@@ -127,11 +171,11 @@ async def test_closing_drops_a_client_that_has_not_asked_yet_and_reports_no_erro
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig = Rig()
-    rig.port = await rig.exporter.open("127.0.0.1", 0)
+    rig.port = await rig.server.open("127.0.0.1", 0)
     reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
     writer.write(b"GET /metrics")
     await rig.get("/healthz")  # by now the one before has been accepted
-    await rig.exporter.close()
+    await rig.server.close()
     assert await asyncio.wait_for(reader.read(), 5) == b""
     writer.close()
     await asyncio.sleep(0)
