@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -36,7 +33,6 @@ from broker.metadata.change_log import ChangeLog
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
 from broker.metadata.damage import ensure_not_lost
-from broker.metadata.errors import MetadataError
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.opening import (
@@ -51,8 +47,7 @@ from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
-from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments, raise_limit
-from broker.runtime.garbage import keep_what_is_there
+from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments
 from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
@@ -77,7 +72,7 @@ from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
 from storage.env.posix import PosixFileSystem
-from storage.errors import StorageError, StorageFailure
+from storage.errors import StorageFailure
 from storage.log.page_budget import PageCacheBudget
 from storage.segment.open_files import OpenFiles
 from storage.stats import StorageStats
@@ -93,9 +88,13 @@ DRAIN_SHARE = 0.5
 
 
 class Broker:
-    """One broker, from its configuration to its stop."""
+    """One broker, from its configuration to its stop.
 
-    def __init__(self, resolver: Resolver) -> None:
+    It changes nothing of its process, which may be a host's of many brokers: signals, limits, the interpreter and where
+    the log goes are `serve`'s.
+    """
+
+    def __init__(self, resolver: Resolver, open_files_limit: int) -> None:
         self._resolver = resolver  # of the static configuration; what is in force is known once there is an image
         self._config = broker_config(resolver)
         self._network = network_config(resolver)
@@ -113,9 +112,8 @@ class Broker:
         self._tasks = TaskOwner("broker")
         self._asked_to_stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._status = 0
-        self._listeners_bound: tuple[ListenerConfig, ...] = ()
+        self.listeners: tuple[ListenerConfig, ...] = ()  # set when their ports are bound
         page_cache = PageCacheBudget(page_cache_bytes())
-        descriptors = raise_limit()
         self._logs = LogManager(
             self._fs,
             self._clock,
@@ -124,7 +122,7 @@ class Broker:
             producer_id_expiration_ms=self._log_config.producer_id_expiration_ms,
             stats=self._storage_stats,
             page_cache=page_cache,
-            open_files=OpenFiles(open_segments(descriptors), ask_for_this_thread()),
+            open_files=OpenFiles(open_segments(open_files_limit), ask_for_this_thread()),
         )
         self._recovery = Recovery(
             self._logs,
@@ -193,7 +191,7 @@ class Broker:
             self._scheduler,
             PageLoader(self._pools, self._tasks, read_ahead_bytes, self._partitions.fail_dir_of),
             rates=self._quotas.connections,
-            first_reserved_fd=first_reserved(descriptors),
+            first_reserved_fd=first_reserved(open_files_limit),
         )
         self._settings = LiveSettings(
             self._live, self._logs, self._recovery, self._listeners, self._moves, metrics_config(resolver)
@@ -229,59 +227,55 @@ class Broker:
 
     # --- running ---
 
-    async def run(self) -> int:
-        """Start, serve until a signal asks to stop, stop; the exit status."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number)
-        try:
-            await self.lifecycle.start()
-        except (StorageError, MetadataError, OSError) as failure:
-            logger.error("start failed reason=%s", failure)
-            print(f"odradek: {failure}", file=sys.stderr)
-            return 1
-        self._say_ready()
-        reason = await self._asked_to_stop
-        logger.log(logging.ERROR if self._status else logging.INFO, "stopping reason=%s", reason)
-        return await self._stop()
+    @property
+    def http_port(self) -> int | None:
+        """The port of the pages, None where they are off."""
+        return self._http.port
 
-    def _on_signal(self, number: signal.Signals) -> None:
-        """Stop at the first signal; at the second one end at once, whatever is open."""
+    async def start(self) -> None:
+        """Start to serve. Raises: StorageError, MetadataError, OSError, and then everything is stopped again."""
+        await self.lifecycle.start()
+
+    async def wait(self) -> None:
+        """Wait until somebody asks to stop, or the broker cannot go on."""
+        reason = await asyncio.shield(self._asked_to_stop)
+        logger.log(logging.ERROR if self._status else logging.INFO, "stopping reason=%s", reason)
+
+    def ask_to_stop(self, reason: str) -> bool:
+        """Let `wait` end; False when that was asked before."""
         if self._asked_to_stop.done():
-            os._exit(128 + number)
-        self._asked_to_stop.set_result(number.name)
+            return False
+        self._asked_to_stop.set_result(reason)
+        return True
+
+    async def stop(self) -> int:
+        """Stop; the exit status. Raises: TimeoutError; what is late is left to the recovery of the next start."""
+        limit_ms = self._config.shutdown_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                clean = await self.lifecycle.stop()
+        except TimeoutError:
+            logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
+            raise
+        status = self._status if clean else 1
+        logger.info("stopped status=%d", status)
+        return status
+
+    def say_ready(self) -> None:
+        """Log the ready line."""
+        took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
+        log_ready(self._config, self._cluster_id, self.listeners, self.http_port, took_s)
 
     def _give_up(self, reason: str) -> None:
         """Stop, and let the exit status tell that it was not wanted."""
         self._status = 1
-        if not self._asked_to_stop.done():
-            self._asked_to_stop.set_result(reason)
+        self.ask_to_stop(reason)
 
     def _on_lost_metadata(self, failure: BaseException) -> None:
         """Stop: without its metadata log the broker could only answer from the past."""
         if isinstance(failure, StorageFailure):
             self._dir_reports.fail(self._metadata_dir, failure)
         self._give_up(f"the cluster metadata failed: {failure}")
-
-    async def _stop(self) -> int:
-        """Stop within the bound; what is late is left to the recovery of the next start."""
-        try:
-            async with asyncio.timeout(self._config.shutdown_timeout_ms / 1000):
-                clean = await self.lifecycle.stop()
-        except TimeoutError:
-            limit_ms = self._config.shutdown_timeout_ms
-            logger.error("stop took too long step=%r limit_ms=%d", self.lifecycle.current, limit_ms)
-            logging.shutdown()
-            os._exit(1)  # a thread that hangs in the disk must not keep the process
-        status = self._status if clean else 1
-        logger.info("stopped status=%d", status)
-        return status
-
-    def _say_ready(self) -> None:
-        """Log the ready line. What the start made stays for good, so the collector, off until now, passes it over."""
-        keep_what_is_there()
-        took_s = (self._clock.monotonic_ns() - self._started_ns) / 1e9
-        log_ready(self._config, self._cluster_id, self._listeners_bound, self._http.port, took_s)
 
     # --- steps ---
 
@@ -312,7 +306,7 @@ class Broker:
             self._metadata_dir.release()
 
     async def _bind(self) -> None:
-        self._listeners_bound = self._listeners.bind()
+        self.listeners = self._listeners.bind()
 
     async def _unbind(self) -> None:
         self._listeners.stop_accepting()
@@ -359,7 +353,7 @@ class Broker:
         await self._controller.start(
             registration_of(
                 self._config,
-                self._listeners_bound,
+                self.listeners,
                 (log_dir.directory_id for log_dir in self._logs.online_dirs()),
                 incarnation_id=random_uuid(self._rng.random_bytes),
             ),

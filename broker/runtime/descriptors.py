@@ -26,6 +26,11 @@ def raise_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # the system may have a bound of its own below it
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return limit_in_force()
+
+
+def limit_in_force() -> int:
+    """Return how many descriptors the process may have."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
