@@ -33,7 +33,15 @@ async def nothing() -> None:
 def log_ready(
     config: BrokerConfig, cluster_id: str, listeners: Iterable[ListenerConfig], http_port: int | None, took_s: float
 ) -> None:
-    """Tell that the start is over, and where everything is."""
+    """Tell that the start is over, and where everything is.
+
+    Test frameworks wait for what Apache Kafka says then, of one version or another; the first line is for them.
+    """
+    logger.info(
+        "[BrokerLifecycleManager id=%d] Transitioning from RECOVERY to RUNNING. [KafkaServer id=%d] started.",
+        config.node_id,
+        config.node_id,
+    )
     http = "off" if http_port is None or config.http_listener is None else f"{config.http_listener[0]}:{http_port}"
     logger.info(
         "Kafka Server started version=%s form=%s node.id=%d cluster.id=%s listeners=%s log.dirs=%s http=%s took_s=%.3f",
@@ -62,8 +70,8 @@ class Lifecycle:
             self.current = step.name
             try:
                 await step.start()
-            except BaseException:
-                logger.error("start step failed step=%r", step.name)
+            except BaseException as failure:
+                failure.add_note(f"in the start step {step.name!r}")
                 await self.stop()
                 raise
             self._started.append(step)

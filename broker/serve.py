@@ -13,6 +13,7 @@ import uvloop
 
 from broker.metadata.errors import MetadataError
 from broker.runtime.descriptors import raise_limit
+from broker.runtime.failures import for_operator
 from broker.runtime.garbage import keep_what_is_there
 from broker.runtime.loggers import log_to
 from broker.runtime.pools import share_interpreter
@@ -22,8 +23,6 @@ from storage.errors import StorageError
 
 START_FAILURES = (StorageError, MetadataError, OSError)
 """What a start may fail with that is not an error of ours."""
-
-logger = logging.getLogger(__name__)
 
 
 class Owner(Protocol):
@@ -71,8 +70,7 @@ async def _serve(resolver: Resolver, owner: Owner) -> int:
     try:
         await broker.start()
     except START_FAILURES as failure:
-        logger.error("start failed reason=%s", failure)
-        owner.failed(str(failure))
+        owner.failed(for_operator(failure))
         return 1
     keep_what_is_there()  # what the start made stays for good, so the collector, off until now, passes it over
     broker.say_ready()

@@ -57,11 +57,15 @@ def read_properties(path: str) -> Layer:
 
 
 def parse_properties(text: str, file_name: str) -> Layer:
-    """Parse the text of a properties file; origins read file:line."""
+    """Parse the text of a properties file; origins read file:line. Raises: InvalidConfig for half an escape."""
     values = {}
     for number, line in _logical_lines(text):
-        key, value = _split(line)
-        values[_unescape(key)] = SourcedValue(_unescape(value).rstrip(), f"{file_name}:{number}")
+        origin = f"{file_name}:{number}"
+        try:
+            key, value = map(_unescape, _split(line))
+        except InvalidConfig as error:
+            raise InvalidConfig(f"{error.message} in a properties file ({origin})") from error
+        values[key] = SourcedValue(value.rstrip(), origin)
     return values
 
 
@@ -135,6 +139,8 @@ def _unescape(text: str) -> str:
 
 def _replace_escape(match: re.Match[str]) -> str:
     escaped = match.group(1)
+    if escaped == "u":
+        raise InvalidConfig(r"Malformed \uxxxx encoding")
     if len(escaped) == 5:
         return chr(int(escaped[1:], 16))
     return _CONTROL.get(escaped, escaped)

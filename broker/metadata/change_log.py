@@ -61,8 +61,9 @@ def _lines(before: ClusterImage, delta: Delta, image: ClusterImage) -> Iterator[
     yield from _topics(before, delta)
     for resource in sorted(delta.changed_configs):
         yield from _configs(resource, before.configs.get(resource, {}), image.configs.get(resource, {}))
-    for name, old, new in _differences(before.features, image.features):
-        yield "feature changed feature=%s level=%s before=%s", (name, new or 0, old or 0)
+    if before.features:  # else they are the levels that a new cluster begins with
+        for name, old, new in _differences(before.features, image.features):
+            yield "feature changed feature=%s level=%s before=%s", (name, new or 0, old or 0)
     if image.access is not before.access:
         yield from _access(before, image)
 

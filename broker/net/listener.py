@@ -83,8 +83,7 @@ class Listeners:
                 sock.bind((listener.host, listener.port))
             except OSError as refused:
                 sock.close()
-                where = f"{listener.host}:{listener.port}"
-                raise OSError(f"listener {listener.name} cannot bind {where}: {refused.strerror}") from refused
+                raise _cannot("bind", listener, refused) from refused
             port = sock.getsockname()[1]
             advertised_port = listener.advertised_port or port
             self._sockets.append((sock, listener._replace(port=port, advertised_port=advertised_port)))
@@ -95,7 +94,10 @@ class Listeners:
         max_frame_bytes = self._config.socket_request_max_bytes
         self._shared = Shared(dispatcher, self._tasks, max_frame_bytes, self._pages, self._closed)
         for sock, listener in self._sockets:
-            sock.listen(max(self._config.socket_listen_backlog_size, 1024))
+            try:
+                sock.listen(max(self._config.socket_listen_backlog_size, 1024))
+            except OSError as refused:  # another process bound the port as well, and listened first
+                raise _cannot("listen on", listener, refused) from refused
             self._loop.add_reader(sock, self._accept, sock, listener)
         max_idle_ms = self._config.connections_max_idle_ms
         if max_idle_ms >= 0:
@@ -230,3 +232,8 @@ class Listeners:
         for connection in tuple(self._connections.values()):
             connection.close()
         await self._tasks.close()
+
+
+def _cannot(do: str, listener: ListenerConfig, refused: OSError) -> OSError:
+    where = f"{listener.host}:{listener.port}"
+    return OSError(f"listeners: {listener.name} cannot {do} {where}: {refused.strerror}")

@@ -101,7 +101,9 @@ class LogDir:
         except FileExistsError as error:
             raise StorageFailure(f"cannot use log directory {self.path}: it is no directory", self.path) from error
         except OSError as error:
-            raise StorageFailure(f"cannot use log directory {self.path}: {error}", self.path) from error
+            where = "" if error.filename in (None, self.path) else f" ({error.filename})"
+            reason = f"cannot use log directory {self.path}: {error.strerror or error}{where}"
+            raise StorageFailure(reason, self.path) from error
 
     def ensure_present(self) -> None:
         """Check that the path still leads to the directory that was opened, and that this was not emptied.

@@ -131,21 +131,30 @@ class LogManager:
         """
         try:
             ensure_listed_once(self._fs, self.dirs)
-            for log_dir in self.dirs:
-                try:
-                    log_dir.open()
-                except StorageFailure as failure:
-                    log_dir.fail(failure)
-                except CorruptCheckpoint as error:
-                    raise InconsistentDirs(str(error)) from error
-            if not any(log_dir.is_online for log_dir in self.dirs):
-                raise NoUsableDir(f"no log directory can be used: {', '.join(log_dir.path for log_dir in self.dirs)}")
+            failures = self._open_each()
+            if len(failures) == len(self.dirs):
+                reasons = "; ".join(str(failure) for _, failure in failures)
+                raise NoUsableDir(f"log.dirs: {reasons}") from failures[0][1]
+            for log_dir, failure in failures:
+                log_dir.fail(failure)
             return settle_identities(
                 self._fs, self._rng, list(self.online_dirs()), node_id=node_id, cluster_id=cluster_id
             )
         except StorageError:
             self._release_locks()
             raise
+
+    def _open_each(self) -> list[tuple[LogDir, StorageFailure]]:
+        """Open the directories; give those that cannot be used, with the reasons."""
+        failures = []
+        for log_dir in self.dirs:
+            try:
+                log_dir.open()
+            except StorageFailure as failure:
+                failures.append((log_dir, failure))
+            except CorruptCheckpoint as error:
+                raise InconsistentDirs(str(error)) from error
+        return failures
 
     def online_dirs(self) -> Iterator[LogDir]:
         """Iterate the directories that are trusted, in configured order."""

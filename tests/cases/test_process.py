@@ -152,7 +152,7 @@ def test_a_taken_port_is_said_in_one_line_and_ends_with_1(broker_factory: Broker
     )
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line == f"odradek: listener PLAINTEXT cannot bind 127.0.0.1:{broker.port}: Address already in use"
+    assert line == f"odradek: listeners: PLAINTEXT cannot bind 127.0.0.1:{broker.port}: Address already in use"
     http = f"odradek.http.listener=127.0.0.1:{broker.http_port}"
     done = odradek("serve", "--override", http, "--override", f"log.dirs={data}")
     assert done.returncode == 1

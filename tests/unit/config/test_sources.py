@@ -47,6 +47,12 @@ def test_continuation_ends_at_a_comment_lookalike():
     assert texts("a=1\\\n#2\nb=3") == {"a": "1#2", "b": "3"}
 
 
+@pytest.mark.parametrize("line", [r"a=\u12", r"\uxyz=1", r"a=\\\u004"])
+def test_half_an_escape_is_refused_with_its_line_as_in_java(line):
+    with pytest.raises(InvalidConfig, match=r"^Malformed \\uxxxx encoding in a properties file \(f:2\)$"):
+        texts(f"b=1\n{line}")
+
+
 def test_origin_is_the_first_line_of_the_value():
     parsed = parse_properties("# comment\n\na=1\\\n2\nb=3", "server.properties")
     assert parsed["a"].origin == "server.properties:3"

@@ -89,19 +89,24 @@ def test_values_that_describe_configs_hides_are_hidden(rig: Rig) -> None:
     ) == ["configs changed broker=(default) ssl.key.password=[hidden], some.plugin.key=[hidden]"]
 
 
+def test_the_levels_that_a_new_cluster_begins_with_are_no_change(rig: Rig) -> None:
+    assert rig.after(FeatureLevelRecord(name="group.version", feature_level=1)) == []
+
+
 def test_features_quotas_credentials_and_acls(rig: Rig) -> None:
+    rig.after(FeatureLevelRecord(name="group.version", feature_level=1))
     acl = {
         "id": A, "resource_type": 2, "resource_name": "t", "pattern_type": 3, "principal": "User:ann",
         "host": "*", "operation": 3, "permission_type": 3,
     }  # fmt: skip
     password = {"salt": b"pepper", "stored_key": b"one", "server_key": b"two", "iterations": 4096}
     assert rig.after(
-        FeatureLevelRecord(name="group.version", feature_level=1),
+        FeatureLevelRecord(name="group.version", feature_level=0),
         ClientQuotaRecord(entity=USER, key="producer_byte_rate", value=1024.0, remove=False),
         UserScramCredentialRecord(name="ann", mechanism=1, **password),
         AccessControlEntryRecord(**acl),
     ) == [
-        "feature changed feature=group.version level=1 before=0",
+        "feature changed feature=group.version level=0 before=1",
         "quotas changed client-id=(default) user=ann producer_byte_rate=1024",
         "credential set user=ann mechanism=1",
         f"acl added {next(iter(rig.image.access.acls.values()))}",

@@ -154,7 +154,7 @@ async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
     (bound,) = rig.open()
     config = NetworkConfig(listeners=(listener("B", port=bound.port),))
     again = Listeners(config, rig.scheduler, NoPages(), rates=rig.rates)
-    with pytest.raises(OSError, match=rf"listener B cannot bind 127\.0\.0\.1:{bound.port}"):
+    with pytest.raises(OSError, match=rf"listeners: B cannot bind 127\.0\.0\.1:{bound.port}"):
         again.bind()
 
 
