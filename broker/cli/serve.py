@@ -5,16 +5,12 @@ The environment variables are those of Kafka's official image. The exit status i
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Sequence
-from importlib import import_module
 
 from broker.cli.settings import read_settings
-
-GARBAGE_OF_IMPORTS = (10_000, 20, 100)
-"""How seldom garbage is looked for while modules are loaded: nearly all they make stays. Never looking costs memory."""
+from broker.runtime.garbage import load_modules
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -22,10 +18,6 @@ def run(arguments: Sequence[str]) -> int:
     resolver = read_settings("serve", "Run the broker in the foreground.", arguments)
     # As process 1 of a container, which is sent no signal that it does not handle; the broker does so once it runs.
     signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
-    usual = gc.get_threshold()
-    gc.set_threshold(*GARBAGE_OF_IMPORTS)
-    broker = import_module("broker.serve")  # after the arguments: a refusal does not pay for the whole broker
-    gc.disable()  # what a start makes stays: nothing is looked for until the broker is ready
-    gc.set_threshold(*usual)
+    (broker,) = load_modules("broker.serve")  # after the arguments: a refusal does not pay for the whole broker
     status: int = broker.run(resolver)
     return status

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import gc
+from importlib import import_module
+from types import ModuleType
 
+GARBAGE_OF_IMPORTS = (10_000, 20, 100)
+"""How seldom garbage is looked for while modules are loaded: nearly all they make stays. Never looking costs memory."""
 FULL_LOOKS_BETWEEN = 100
 """Looks at young objects before all are looked at. Partitions that come while we run add hundreds of thousands: with
 the interpreter's own 10 a few thousand of them bring several full looks of a tenth of a second and more each."""
+
+
+def load_modules(*names: str) -> list[ModuleType]:
+    """Import what a start needs. What it makes stays: nothing is looked for from then on until the broker is ready."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*GARBAGE_OF_IMPORTS)
+    modules = [import_module(name) for name in names]
+    gc.disable()
+    gc.set_threshold(*usual)
+    return modules
 
 
 def keep_what_is_there() -> None:
