@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from broker.coordinators import Coordinators
-from broker.exported import Watched, broker_sources
+from broker.exported.parts import Watched
+from broker.exported.sources import broker_sources
 from broker.http.health import HINT, health_pages
 from broker.http.server import HttpServer
-from broker.metrics.instruments import BrokerStats
-from broker.metrics.late_page import LatePage
+from broker.metrics.page import MetricsPage
 from broker.runtime.pools import Pools
 from config.views import MetricsConfig
 
@@ -24,17 +24,19 @@ class HttpSide:
         self,
         listener: tuple[str, int] | None,
         pools: Pools,
-        stats: BrokerStats,
         watched: Watched,
         metrics_config: Callable[[], MetricsConfig],
         coordinators: Callable[[], Coordinators | None],
         retention_seconds: Callable[[], float],
+        monotonic_ns: Callable[[], int],
     ) -> None:
         self._listener = listener
         self._watched = watched
         sources = broker_sources(watched, coordinators, retention_seconds)
-        metrics = LatePage(stats, sources, metrics_config, partial(pools.io, HTTP_POOL))
-        self._server = HttpServer(health_pages(metrics.render, self._not_ready_reason), HINT)
+        self._metrics = MetricsPage(
+            sources, metrics_config, partial(pools.io, HTTP_POOL), monotonic_ns, watched.stats.scrapes
+        )
+        self._server = HttpServer(health_pages(self._metrics.scrape, self._not_ready_reason), HINT)
         self.port: int | None = None  # the bound one; set by open
 
     async def open(self) -> None:
@@ -50,6 +52,7 @@ class HttpSide:
     async def close(self) -> None:
         """Stop to answer."""
         await self._server.close()
+        await self._metrics.close()
 
     def _not_ready_reason(self) -> str:
         step = self._watched.phase.current

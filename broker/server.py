@@ -24,7 +24,7 @@ from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
 from broker.coordinators import Coordinators
-from broker.exported import Watched
+from broker.exported.parts import Watched
 from broker.http_side import HttpSide
 from broker.lifecycle import Lifecycle, Step, log_ready, nothing
 from broker.live_quotas import LiveQuotas
@@ -283,11 +283,11 @@ class Broker:
         self._http = HttpSide(
             self._config.http_listener,
             self._pools,
-            self._stats,
             self._watched(),
             lambda: self._settings.metrics,
             lambda: self._coordinators,
             lambda: self._retention.last_run_seconds,
+            self._clock.monotonic_ns,
         )
         await self._http.open()
 
@@ -465,6 +465,7 @@ class Broker:
 
     def _watched(self) -> Watched:
         return Watched(
+            self._stats,
             self.lifecycle,
             self._listeners,
             self._partitions,

@@ -9,17 +9,18 @@ from broker.http.server import Pages, Request, Response, text
 Health = Callable[[], str]
 """Gives the empty string when all is well, else the reason."""
 
-Render = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""Gives content type and text of the metrics for what a scraper accepts."""
+Scrape = Callable[[str, str], Awaitable[tuple[str, bytes, bool]]]
+"""Gives content type and text of the metrics, and whether it is compressed, for what a scraper accepts of both."""
 
 HINT = "try /metrics, /healthz or /readyz"
 
 
-def health_pages(render: Render, not_ready_reason: Health) -> Pages:
+def health_pages(scrape: Scrape, not_ready_reason: Health) -> Pages:
     """Make the pages that are always there."""
 
     async def metrics(request: Request) -> Response:
-        return Response("200 OK", *await render(request.accept))
+        content_type, body, is_gzip = await scrape(request.accept, request.accept_encoding)
+        return Response("200 OK", content_type, body, is_gzip=is_gzip)
 
     async def healthz(request: Request) -> Response:
         return text("ok")

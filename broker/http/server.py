@@ -31,6 +31,7 @@ class Request(NamedTuple):
     path: str
     query: str
     accept: str
+    accept_encoding: str = ""
 
 
 class Response(NamedTuple):
@@ -40,6 +41,7 @@ class Response(NamedTuple):
     content_type: str
     body: bytes
     content_policy: str = NOTHING_ALLOWED
+    is_gzip: bool = False
 
 
 class RefusedRequest(Exception):
@@ -130,7 +132,7 @@ def _request(request_line: str, lines: list[str]) -> Request:
     if len(target) > MAX_TARGET_LENGTH:
         raise RefusedRequest("414 URI Too Long", f"a target has at most {MAX_TARGET_LENGTH} characters")
     path, _, query = target.partition("?")
-    return Request(path, query, _header(lines, "accept"))
+    return Request(path, query, _header(lines, "accept"), _header(lines, "accept-encoding"))
 
 
 def _header(lines: list[str], name: str) -> str:
@@ -146,6 +148,7 @@ def _encoded(response: Response, *, with_body: bool) -> bytes:
         f"HTTP/1.1 {response.status}",
         f"Content-Type: {response.content_type}",
         f"Content-Length: {len(response.body)}",
+        *(("Content-Encoding: gzip", "Vary: Accept-Encoding") if response.is_gzip else ()),
         f"Content-Security-Policy: {response.content_policy}",
         "X-Content-Type-Options: nosniff",
         "Referrer-Policy: no-referrer",

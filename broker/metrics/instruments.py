@@ -38,12 +38,24 @@ class RequestStats:
         self.malformed = 0
 
 
+class ScrapeStats:
+    """What reading all this costs."""
+
+    __slots__ = ("busy_ns", "longest_slice_ns", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds = Histogram()
+        self.busy_ns = 0
+        self.longest_slice_ns = 0  # of the last scrape
+
+
 class BrokerStats:
     """Everything counted outside storage."""
 
-    __slots__ = ("refused_frames", "requests")
+    __slots__ = ("refused_frames", "requests", "scrapes")
 
     def __init__(self) -> None:
+        self.scrapes = ScrapeStats()
         self.requests: dict[str, RequestStats] = {}
         self.refused_frames = 0
 

@@ -1,31 +1,126 @@
-"""The text of `/metrics`, rendered by prometheus_client."""
+"""The page of `/metrics`: reads the sources and writes them down on the loop, a slice at a time.
+
+Values are read where they change, on the loop; a thread that wrote them down would keep the interpreter from the loop
+as long. So both are done in slices that give way to it. Who asks while a scrape is under way gets that one: two
+scrapers cost as much as one. What the library does, and the compression, are done in threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from broker.metrics.instruments import ScrapeStats
+from broker.metrics.sources import AnySource
+from broker.metrics.text import written
+from broker.runtime.tasks import TaskOwner
+from config.views import MetricsConfig
+
+if TYPE_CHECKING:
+    from broker.metrics.library import Format
+
+SLICE_NS = 1_000_000
+"""After so long the loop does something else first."""
+GZIP_LEVEL = 1
+"""A tenth of the text is left; more effort saves little more."""
+GZIP_WINDOW_BITS = 31
+
+RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
-def registry_of(collector: Collector) -> CollectorRegistry:
-    """Register a collector, and with it what the kernel knows of the process."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    registry.register(collector)
-    return registry
+class Scraped(NamedTuple):
+    """The text of one scrape, as it goes over the wire."""
+
+    content_type: str
+    body: bytes
+    is_gzip: bool
 
 
-def render(registry: CollectorRegistry, accept: str) -> tuple[str, bytes]:
-    """Return the content type and the text of one scrape, in the format that is asked for."""
-    encode, content_type = _encoder(accept)
-    return content_type, encode(registry)
+class MetricsPage:
+    """Writes down what the broker counts."""
+
+    def __init__(
+        self,
+        sources: Iterable[AnySource],
+        config: Callable[[], MetricsConfig],
+        run_beside: RunBeside,
+        monotonic_ns: Callable[[], int],
+        stats: ScrapeStats,
+    ) -> None:
+        self._sources = tuple(sources)
+        self._config = config
+        self._run_beside = run_beside
+        self._monotonic_ns = monotonic_ns
+        self._tasks = TaskOwner("metrics")
+        self._running: dict[tuple[str, bool], asyncio.Task[Scraped]] = {}
+        self._format_for: Callable[[str], Format] | None = None  # set with the first scrape
+        self._stats = stats
+
+    async def scrape(self, accept: str, accept_encoding: str = "") -> Scraped:
+        """Give the text in the format that is asked for."""
+        if self._format_for is None:
+            self._format_for = await self._run_beside(_load)
+        chosen = self._format_for(accept)
+        is_gzip = takes_gzip(accept_encoding)
+        key = chosen.content_type, is_gzip
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = self._tasks.spawn("scrape", self._scrape(chosen, is_gzip))
+            running.add_done_callback(lambda _: self._running.pop(key))
+        return await asyncio.shield(running)
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        await self._tasks.close()
+
+    async def _scrape(self, chosen: Format, is_gzip: bool) -> Scraped:
+        started_ns = self._monotonic_ns()
+        pieces = await self._in_slices(written(self._sources, self._config(), is_openmetrics=chosen.is_openmetrics))
+        process = await self._run_beside(chosen.process_text)
+        body = b"".join((*pieces, process))
+        if is_gzip:
+            body = await self._run_beside(lambda: compressed(body))
+        self._stats.seconds.observe((self._monotonic_ns() - started_ns) / 1e9)
+        return Scraped(chosen.content_type, body, is_gzip)
+
+    async def _in_slices(self, pieces: Iterator[str]) -> list[bytes]:
+        found: list[bytes] = []
+        clock = self._monotonic_ns
+        longest_ns = 0
+        began_ns = clock()
+        for piece in pieces:
+            if piece:
+                found.append(piece.encode(errors="replace"))
+            took_ns = clock() - began_ns
+            if took_ns >= SLICE_NS:
+                self._stats.busy_ns += took_ns
+                longest_ns = max(longest_ns, took_ns)
+                await asyncio.sleep(0)
+                began_ns = clock()
+        took_ns = clock() - began_ns
+        self._stats.busy_ns += took_ns
+        self._stats.longest_slice_ns = max(longest_ns, took_ns)
+        return found
 
 
-def _encoder(accept: str) -> tuple[Callable[[Collector], bytes], str]:
-    """Choose the format that is asked for; the plain one for a version that is none, at which the library trips."""
-    try:
-        return choose_encoder(accept)
-    except (TypeError, ValueError):
-        return choose_encoder("")
+def _load() -> Callable[[str], Format]:
+    from broker.metrics.library import format_for
+
+    return format_for
+
+
+def compressed(body: bytes) -> bytes:
+    """Compress as gzip does."""
+    packer = zlib.compressobj(GZIP_LEVEL, wbits=GZIP_WINDOW_BITS)
+    return packer.compress(body) + packer.flush()
+
+
+def takes_gzip(accept_encoding: str) -> bool:
+    """Tell whether a header names gzip, and does not weigh it with nothing."""
+    for coding in accept_encoding.lower().split(","):
+        name, _, weight = coding.partition(";")
+        if name.strip() in ("gzip", "x-gzip"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

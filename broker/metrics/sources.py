@@ -1,4 +1,8 @@
-"""Where the numbers of the catalog's rows come from: what a scrape asks, known without whoever renders the answers."""
+"""Where the numbers of the catalog's rows come from: what a scrape asks, known without whoever writes the answers down.
+
+A scrape walks them on the loop, in slices: between any two samples the loop may do something else, so a walk is over a
+copy of what can change meanwhile. In place of a sample stands None where a long walk has found none yet.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,35 @@ from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
 from config.views import MetricsConfig
 
-Sample = tuple[tuple[str, ...], float]
+Labels = tuple[str, ...]
+Sample = tuple[Labels, float]
 """Label values and the number."""
+Line = tuple[Labels, tuple[float | None, ...]]
+"""Label values and a number for every row of a table; None where there is none."""
 
 
 class Source(NamedTuple):
     """Where the samples of one row come from, asked at every scrape."""
 
     metric: Metric
-    samples: Callable[[], Iterable[Sample]]
+    samples: Callable[[], Iterable[Sample | None]]
+
+
+class Table(NamedTuple):
+    """Where the samples of several rows with the same labels come from: one walk reads them all."""
+
+    metrics: tuple[Metric, ...]
+    lines: Callable[[], Iterable[Line | None]]
 
 
 class HistogramSource(NamedTuple):
     """Where the histograms of one row come from, each with its labels."""
 
     metric: Metric
-    histograms: Callable[[], Iterable[tuple[tuple[str, ...], Histogram]]]
+    histograms: Callable[[], Iterable[tuple[Labels, Histogram]]]
+
+
+AnySource = Source | Table | HistogramSource
 
 
 def single(metric: Metric, value: Callable[[], float]) -> Source:

@@ -141,9 +141,9 @@ def test_an_idle_directory_that_is_removed_is_noticed_and_whoever_waits_is_told(
             "t", batches.simple("still"), next(index for index in range(FRESH_PARTITIONS) if index not in there)
         )
         metrics = two_dirs.http_get("/metrics")
-        assert "kafka_log_logmanager_offlinelogdirectorycount 1.0" in metrics
-        assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{second}"}} 1.0' in metrics
-        assert "kafka_server_replicamanager_offlinereplicacount 2.0" in metrics
+        assert "kafka_log_logmanager_offlinelogdirectorycount 1\n" in metrics
+        assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{second}"}} 1\n' in metrics
+        assert "kafka_server_replicamanager_offlinereplicacount 2\n" in metrics
     [line] = [line for line in two_dirs.log_text().splitlines() if "log directory offline" in line]
     assert f"dir={second} partitions=2 reason=" in line
     assert two_dirs.stop() == 0

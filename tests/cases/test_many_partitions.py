@@ -67,13 +67,13 @@ def test_partitions_need_no_descriptors_of_their_own(broker: FrugalBroker) -> No
     assert int(loaded[2]) == PARTITIONS * size
     metrics = broker.http_get("/metrics")
     label = f'dir="{broker.data_directory}"'
-    assert f"kafka_log_logmanager_remaininglogstorecover{{{label}}} 0.0" in metrics
+    assert f"kafka_log_logmanager_remaininglogstorecover{{{label}}} 0\n" in metrics
     for thread in (0, 1):
         name = "kafka_log_logmanager_remainingsegmentstorecover"
-        assert f'{name}{{{label},threadNum="{thread}"}} 0.0' in metrics
-    assert f"odradek_log_recovery_bytes{{{label}}} {float(PARTITIONS * size)}" in metrics
-    assert f"odradek_log_recovery_expected_bytes{{{label}}} {float(PARTITIONS * size)}" in metrics
-    assert f"odradek_log_recovery_cut_bytes{{{label}}} 0.0" in metrics
+        assert f'{name}{{{label},threadNum="{thread}"}} 0\n' in metrics
+    assert f"odradek_log_recovery_bytes{{{label}}} {PARTITIONS * size}\n" in metrics
+    assert f"odradek_log_recovery_expected_bytes{{{label}}} {PARTITIONS * size}\n" in metrics
+    assert f"odradek_log_recovery_cut_bytes{{{label}}} 0\n" in metrics
     with RawClient((broker.host, broker.port)) as client:
         produce_to_all(client, "four")
         assert values_in(client, PARTITIONS - 1) == [b"one", b"two", b"three", b"four"]

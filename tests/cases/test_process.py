@@ -47,7 +47,7 @@ def test_the_ready_line_says_where_and_the_pages_agree(broker_factory: BrokerFac
     assert str(broker.data_directory) in ready
     assert broker.http_get("/healthz") == "ok\n"
     assert broker.http_get("/readyz") == "ready\n"
-    assert "kafka_server_kafkaserver_brokerstate 3.0" in broker.http_get("/metrics")
+    assert "kafka_server_kafkaserver_brokerstate 3\n" in broker.http_get("/metrics")
 
 
 def test_sigterm_answers_a_parked_fetch_leaves_the_marker_and_ends_with_0(broker_factory: BrokerFactory) -> None:

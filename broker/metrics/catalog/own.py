@@ -186,3 +186,15 @@ CONNECTION_THROTTLE_SECONDS = _row(
     "The time that new connections had to wait, or were kept before they were sent away, by whose rate it was",
     ("listener", "cause"),
 )
+
+SCRAPE_SECONDS = _row(
+    "odradek_metrics_scrape_seconds", Kind.HISTOGRAM, "Time from a scrape's beginning until its text was there"
+)
+SCRAPE_BUSY_SECONDS = _row(
+    "odradek_metrics_scrape_busy_seconds", Kind.COUNTER, "Time that scrapes have taken from the event loop"
+)
+SCRAPE_LONGEST_SLICE_SECONDS = _row(
+    "odradek_metrics_scrape_longest_slice_seconds",
+    Kind.GAUGE,
+    "How long the last scrape kept the event loop at a stretch, at most",
+)

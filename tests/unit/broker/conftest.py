@@ -24,6 +24,7 @@ from storage.env.clock import Clock, SeededRng, SystemClock
 from storage.env.posix import PosixFileSystem
 from storage.log.partition_log import PartitionLog
 from storage.types import TopicPartition
+from tests.harness.exported import ExportedParts, exported_parts
 
 NODE_ID = 1
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -107,6 +108,11 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> ExportedParts:
+    return exported_parts(tmp_path)
 
 
 PLAIN = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)

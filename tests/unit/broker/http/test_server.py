@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +11,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from broker.http.health import HINT, health_pages
 from broker.http.server import MAX_HEAD_BYTES, MAX_REQUESTS, MAX_TARGET_LENGTH, HttpServer, Request, Response, text
-from broker.metrics.page import render
+from broker.metrics.library import format_for
+from broker.metrics.page import compressed, takes_gzip
 
 
 class Rig:
@@ -19,7 +21,7 @@ class Rig:
         Gauge("some_gauge", "A number", registry=registry).set(7)
         self.reason = ""
         pages = {
-            **health_pages(self.render, lambda: self.reason),
+            **health_pages(self.scrape, lambda: self.reason),
             "/": self.echo,
             "/under/": self.echo,
             "/broken": self.fail,
@@ -28,8 +30,11 @@ class Rig:
         self.registry = registry
         self.port = 0
 
-    async def render(self, accept: str) -> tuple[str, bytes]:
-        return render(self.registry, accept)
+    async def scrape(self, accept: str, accept_encoding: str) -> tuple[str, bytes, bool]:
+        chosen = format_for(accept)
+        is_gzip = takes_gzip(accept_encoding)
+        body = chosen.encode(self.registry)
+        return chosen.content_type, compressed(body) if is_gzip else body, is_gzip
 
     async def echo(self, request: Request) -> Response:
         return text(f"{request.path} {request.query}")
@@ -66,6 +71,20 @@ async def test_metrics_are_served_as_text(rig: Rig) -> None:
     assert headers[b"Content-Type"].startswith(b"text/plain; version=")
     assert int(headers[b"Content-Length"]) == len(body)
     assert b"\nsome_gauge 7.0\n" in body
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "deflate, GZIP;q=1.0, *;q=0.5"])
+async def test_a_scraper_that_takes_gzip_gets_it(rig: Rig, accepted: str) -> None:
+    _, headers, body = await rig.get("/metrics", f"Accept-Encoding: {accepted}")
+    assert (headers[b"Content-Encoding"], headers[b"Vary"]) == (b"gzip", b"Accept-Encoding")
+    assert int(headers[b"Content-Length"]) == len(body)
+    assert b"\nsome_gauge 7.0\n" in gzip.decompress(body)
+
+
+@pytest.mark.parametrize("accepted", ["identity", "gzip;q=0", "gzip; q=0.0, br", ""])
+async def test_a_scraper_that_does_not_take_gzip_gets_plain_text(rig: Rig, accepted: str) -> None:
+    _, headers, body = await rig.get("/metrics", f"Accept-Encoding: {accepted}")
+    assert b"Content-Encoding" not in headers and b"\nsome_gauge 7.0\n" in body
 
 
 async def test_a_scraper_that_asks_for_openmetrics_gets_it(rig: Rig) -> None:

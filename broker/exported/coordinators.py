@@ -10,13 +10,13 @@ from broker.coordinators import Coordinators
 from broker.metrics.catalog import jmx, own
 from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
-from broker.metrics.sources import HistogramSource, Sample, Source, single
+from broker.metrics.sources import AnySource, HistogramSource, Sample, Source, single
 
 AllCoordinators = Callable[[], Coordinators | None]
 """None before they are started."""
 
 
-def coordinator_sources(coordinators: AllCoordinators) -> Iterator[Source | HistogramSource]:
+def coordinator_sources(coordinators: AllCoordinators) -> Iterator[AnySource]:
     """Yield a source for every row about a coordinator."""
     yield from _group_sources(coordinators)
     yield from _transaction_sources(coordinators)
@@ -43,7 +43,7 @@ def _group_sources(coordinators: AllCoordinators) -> Iterator[Source]:
     yield Source(jmx.OFFSET_DELETIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.deletions),)))
 
 
-def _transaction_sources(coordinators: AllCoordinators) -> Iterator[Source | HistogramSource]:
+def _transaction_sources(coordinators: AllCoordinators) -> Iterator[AnySource]:
     def of_transactions(value: Callable[[TransactionCoordinator], int]) -> int:
         found = coordinators()
         return 0 if found is None else value(found.transactions)

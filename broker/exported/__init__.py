@@ -1,0 +1,1 @@
+"""Where each row of the metrics catalog is read from in this broker."""

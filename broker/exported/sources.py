@@ -1,0 +1,32 @@
+"""All that this broker exports, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from broker.exported.clients import client_sources
+from broker.exported.coordinators import AllCoordinators, coordinator_sources
+from broker.exported.disks import disk_sources
+from broker.exported.partitions import partition_sources
+from broker.exported.parts import Watched
+from broker.metrics.catalog import jmx
+from broker.metrics.sources import AnySource, single
+
+_STATES = {"running": 3, "log recovery": 2}
+_STARTING, _STOPPING = 1, 6
+
+
+def broker_state(phase: str) -> int:
+    """Give the number Kafka uses for where the broker is."""
+    return _STATES.get(phase, _STOPPING if phase.startswith("stop") else _STARTING)
+
+
+def broker_sources(
+    watched: Watched, coordinators: AllCoordinators, retention_seconds: Callable[[], float]
+) -> Iterator[AnySource]:
+    """Yield a source for every row of the catalog."""
+    yield single(jmx.BROKER_STATE, lambda: broker_state(watched.phase.current))
+    yield from client_sources(watched)
+    yield from partition_sources(watched.partitions)
+    yield from disk_sources(watched, retention_seconds)
+    yield from coordinator_sources(coordinators)

@@ -1,0 +1,147 @@
+"""All that a broker exports, with real partitions and simple stand-ins for the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from broker.background.recovery import Recovery
+from broker.coordinator.stats import GroupStats, RuntimeStats
+from broker.exported.parts import Watched
+from broker.exported.sources import broker_sources
+from broker.live_quotas import LiveQuotas
+from broker.metrics.instruments import BrokerStats, Histogram
+from broker.runtime.pools import Pools
+from broker.telemetry.otlp import Point
+from broker.telemetry.store import ClientMetricsStore
+from config.views import ConnectionLimits, MetricsConfig, NetworkConfig, QuotaConfig
+from protocol.records.builder import build_batch
+from storage.env.fs import Space
+from storage.types import TopicPartition
+from tests.harness.cleaning import CleanerBed
+from tests.harness.hosted import NOW_MS, Hosted
+from tests.harness.prometheus import registry_of
+
+
+def exported_parts(directory: Path) -> ExportedParts:
+    """Return parts with one topic of two partitions, three records, and a few requests."""
+    hosted = Hosted(directory, pools=Pools())
+    partition = hosted.create("t", partitions=2)
+    partition.append(build_batch([(None, b"a"), (None, b"b")], timestamp=NOW_MS))
+    hosted.manager.get("t", 1).append(build_batch([(None, b"c")], timestamp=NOW_MS))
+    partition.log.increment_log_start_offset(1)
+    parts = ExportedParts(hosted)
+    stats = parts.stats.of("produce")
+    stats.received_bytes += 100
+    for seconds in (0.0004, 0.003, 99.0):
+        stats.latency.observe(seconds)
+    parts.stats.refused_frames += 2
+    return parts
+
+
+class ExportedParts:
+    """Sources over real partitions; the rest are plain numbers."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self.hosted = hosted
+        self.stats = BrokerStats()
+        self.config = MetricsConfig()
+        self.phase = SimpleNamespace(current="running")
+        self.group_stats, self.runtime_stats = GroupStats(), RuntimeStats()
+        coordinators: Any = SimpleNamespace(
+            groups=SimpleNamespace(
+                count_by_state=lambda: {"Stable": 2, "Empty": 0},
+                count_by_kind_and_state=lambda: {("classic", "Stable"): 1, ("consumer", "Stable"): 1},
+                count_partitions=lambda: Counter(active=50),
+                group_stats=self.group_stats,
+                stats=self.runtime_stats,
+            ),
+            transactions=SimpleNamespace(
+                count_by_state=lambda: {"Ongoing": 3},
+                completing_count=5,
+                retrying_count=2,
+                timed_out_count=7,
+                count_partitions=lambda: Counter(loading=1, active=49),
+                stats=RuntimeStats(),
+            ),
+            verifier=SimpleNamespace(seconds=Histogram(), failure_count=4),
+        )
+        connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
+        assert hosted.disk is not None
+        pools = scheduler = cast(Any, None)  # what was loaded is only looked at
+        recovery = Recovery(hosted.logs, pools, scheduler, 1, lambda: 0)
+        self.cleaner = CleanerBed(hosted).cleaner
+        self.client_metrics = ClientMetricsStore()
+        self.client_metrics.put("i", "app", [Point("m.x", (("node", "1"),), 2.5, False)])
+        self.now_ns = 0
+        self.quotas = LiveQuotas(QuotaConfig(), NetworkConfig(), lambda: self.now_ns, cast(Any, None))
+        self._exceed_quotas()
+        watched = Watched(
+            self.stats,
+            self.phase,
+            connections,
+            hosted.manager,
+            _Sessions(),
+            recovery,
+            hosted.disk,
+            hosted.logs.stats,
+            self.cleaner,
+            cast(Any, _Moves()),
+            hosted.logs,
+            cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
+            self.client_metrics,
+            self.quotas,
+        )
+        self.sources = tuple(broker_sources(watched, lambda: coordinators, lambda: 0.25))
+        self.registry = registry_of(self.sources, lambda: self.config)
+
+    def _exceed_quotas(self) -> None:
+        """Two clients have gone over their quotas, and many connections were made."""
+        quotas, connections = self.quotas.clients, self.quotas.connections
+        quotas.follow({(("client-id", None),): {"producer_byte_rate": 100.0, "controller_mutation_rate": 2.0}})
+        for client_id, size in (("a", 2_000), ("b", 1_500), ("a", 0)):
+            meter = quotas.meter("User:ann", client_id, size, 0)
+            meter.produced(is_answered=True)
+            meter.settle()
+        quota = quotas.meter("User:ann", "a", 0, 0).mutations(strict=True)
+        assert quota is not None and quota.charge(5)
+        connections.limit(ConnectionLimits(max_connection_creation_rate=1))
+        for _ in range(11):
+            connections.delay_ms("PLAINTEXT")
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return the value of one series, None where there is none."""
+        return self.registry.get_sample_value(name, labels)
+
+
+class _Sessions:
+    partition_count = 30
+    evicted_count = 1
+
+    def __len__(self) -> int:
+        return 3
+
+
+class _Moves:
+    """One move, between two directories."""
+
+    failing_count, completed_count, copied_bytes = 1, 5, 900
+    throttle = SimpleNamespace(limit=1000)
+    move = SimpleNamespace(
+        tp=TopicPartition("t", 0),
+        source=SimpleNamespace(path="/a"),
+        destination=SimpleNamespace(path="/b"),
+        done_bytes=300,
+        left_bytes=100,
+        lag=7,
+        rate=lambda now_ns: now_ns / 2,
+        left_seconds=lambda now_ns: 2.0,
+    )
+
+    def running(self) -> list[Any]:
+        return [self.move]
+
+    def now_ns(self) -> int:
+        return 100
