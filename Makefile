@@ -141,6 +141,7 @@ docs: $(PROJECT_STAMP)
 	$(BIN)/python -m config.docs > docs/config.md
 	$(BIN)/python -m broker.api.docs > docs/apis.md
 	$(BIN)/python -m broker.metrics.docs > docs/metrics.md
+	$(BIN)/python docker/grafana/generator
 
 image:
 	docker build --file docker/Dockerfile --tag odradek:dev .

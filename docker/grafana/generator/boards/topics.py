@@ -1,0 +1,102 @@
+"""Topics: what goes into and out of each, how large it is, and its partitions."""
+
+from __future__ import annotations
+
+from shapes import Dashboard, Row, Variable, curves, of, per_second, table
+
+TOPIC = Variable("topic", 'kafka_log_log_size{job="odradek", instance=~"$instance"}', "topic", "Topic")
+WANTED = 'topic=~"$topic"'
+
+
+def by_topic(expr: str) -> str:
+    """Give the largest of the sums by topic."""
+    return f"topk(20, sum by (topic) ({expr}))"
+
+
+BOARD = Dashboard(
+    "odradek-topics",
+    "Odradek: topics",
+    "What goes into each topic, how large it is, and its partitions. Curves show the 20 largest.",
+    (
+        Row(
+            "Traffic",
+            (
+                curves(
+                    "Records in",
+                    "Records appended in a second.",
+                    (by_topic(per_second("kafka_server_brokertopicmetrics_messagesin_total", WANTED)), "{{topic}}"),
+                    unit="suffix: rec/s",
+                ),
+                curves(
+                    "Bytes in",
+                    "Bytes of batches appended in a second.",
+                    (by_topic(per_second("kafka_server_brokertopicmetrics_bytesin_total", WANTED)), "{{topic}}"),
+                    unit="Bps",
+                ),
+            ),
+        ),
+        Row(
+            "Size",
+            (
+                curves(
+                    "Bytes",
+                    "Bytes of all segments of a topic.",
+                    (by_topic(of("kafka_log_log_size", WANTED)), "{{topic}}"),
+                    unit="bytes",
+                    stacked=True,
+                ),
+                curves(
+                    "Records",
+                    "Offsets between the start and the end of the logs; of a compacted topic there are fewer records.",
+                    (
+                        by_topic(
+                            f"{of('kafka_log_log_logendoffset', WANTED)} - {of('kafka_log_log_logstartoffset', WANTED)}"
+                        ),
+                        "{{topic}}",
+                    ),
+                ),
+                curves(
+                    "Segments",
+                    "Segments of all partitions; each has open files and indexes.",
+                    (by_topic(of("kafka_log_log_numlogsegments", WANTED)), "{{topic}}"),
+                ),
+            ),
+        ),
+        Row(
+            "Partitions",
+            (
+                table(
+                    "Topics",
+                    "Each topic with its partitions and size.",
+                    (
+                        ("topic", "Topic", ""),
+                        ("Value #A", "Partitions", ""),
+                        ("Value #B", "Bytes", "bytes"),
+                        ("Value #C", "Segments", ""),
+                        ("Value #D", "Records in a second", "suffix: rec/s"),
+                    ),
+                    f"count by (topic) ({of('kafka_log_log_size', WANTED)})",
+                    f"sum by (topic) ({of('kafka_log_log_size', WANTED)})",
+                    f"sum by (topic) ({of('kafka_log_log_numlogsegments', WANTED)})",
+                    f"sum by (topic) ({per_second('kafka_server_brokertopicmetrics_messagesin_total', WANTED)})",
+                ),
+                table(
+                    "Partitions",
+                    "Each partition with its offsets; choose a topic above.",
+                    (
+                        ("topic", "Topic", ""),
+                        ("partition", "Partition", ""),
+                        ("Value #A", "Start offset", "none"),
+                        ("Value #B", "End offset", "none"),
+                        ("Value #C", "Bytes", "bytes"),
+                    ),
+                    f"max by (topic, partition) ({of('kafka_log_log_logstartoffset', WANTED)})",
+                    f"max by (topic, partition) ({of('kafka_log_log_logendoffset', WANTED)})",
+                    f"max by (topic, partition) ({of('kafka_log_log_size', WANTED)})",
+                    height=12,
+                ),
+            ),
+        ),
+    ),
+    (TOPIC,),
+)
