@@ -34,12 +34,12 @@ def _request_sources(stats: BrokerStats) -> Iterator[AnySource]:
     def per_api(value: Callable[[RequestStats], int]) -> Iterable[Sample]:
         return (((api,), value(of_api)) for api, of_api in stats.requests.items())
 
-    yield Source(jmx.REQUEST_BYTES, lambda: per_api(lambda one: one.received_bytes))
-    yield Source(jmx.REQUEST_FAILURES, lambda: per_api(lambda one: one.failed))
-    yield Source(jmx.REQUEST_MALFORMED, lambda: per_api(lambda one: one.malformed))
+    yield Source(own.REQUEST_BYTES, lambda: per_api(lambda one: one.received_bytes))
+    yield Source(own.REQUEST_FAILURES, lambda: per_api(lambda one: one.failed))
+    yield Source(own.REQUEST_MALFORMED, lambda: per_api(lambda one: one.malformed))
     yield single(own.REFUSED_FRAMES, lambda: stats.refused_frames)
     yield HistogramSource(
-        jmx.REQUEST_SECONDS, lambda: (((api,), of_api.latency) for api, of_api in stats.requests.items())
+        own.REQUEST_SECONDS, lambda: (((api,), of_api.latency) for api, of_api in stats.requests.items())
     )
 
 

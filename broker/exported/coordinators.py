@@ -64,8 +64,8 @@ def _transaction_sources(coordinators: AllCoordinators) -> Iterator[AnySource]:
     yield single(own.TRANSACTIONS_COMPLETING, lambda: of_transactions(lambda found: found.completing_count))
     yield single(own.TRANSACTION_MARKERS_WAITING, lambda: of_transactions(lambda found: found.retrying_count))
     yield single(own.TRANSACTIONS_TIMED_OUT, lambda: of_transactions(lambda found: found.timed_out_count))
-    yield HistogramSource(jmx.VERIFICATION_SECONDS, verification_seconds)
-    yield single(jmx.VERIFICATION_FAILURES, verification_failures)
+    yield HistogramSource(own.VERIFICATION_SECONDS, verification_seconds)
+    yield single(own.VERIFICATION_FAILURES, verification_failures)
 
 
 def _per_coordinator(

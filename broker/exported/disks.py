@@ -127,7 +127,7 @@ def _per_recovery_thread(recovery: Recovery) -> Iterable[Sample]:
 
 def _work_sources(work: DiskWork) -> Iterator[AnySource]:
     writeback, page_cache = work.writeback, work.page_cache
-    yield single_histogram(jmx.FLUSH_SECONDS, work.flushes.seconds)
+    yield single_histogram(own.FLUSH_SECONDS, work.flushes.seconds)
     yield single_histogram(own.DIRECT_WRITE_SECONDS, work.direct_writes.seconds)
     yield single_histogram(own.WRITEBACK_SECONDS, writeback.seconds)
     yield single(own.WRITEBACKS_RUNNING, lambda: writeback.running_count)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 LENGTH = 150  # minutes
 OF_BROKER = 'job="odradek", instance="b:9404"'
-REQUEST, FLUSH = "kafka_network_requestmetrics_totaltime_seconds", "kafka_log_logflushstats_logflushrateandtime_seconds"
+REQUEST, FLUSH = "odradek_network_request_seconds", "odradek_log_flush_seconds"
 
 
 def series(name: str, labels: str = "") -> str:
@@ -82,7 +82,7 @@ HEALTHY: Mapping[str, str] = {
     series("odradek_consumer_group_max_lag_seconds", OF_GROUP): constant(2),
     series("odradek_coordinator_partitions", 'coordinator="group", state="failed"'): constant(0),
     series("odradek_transaction_markers_waiting"): constant(0),
-    series("kafka_network_requestmetrics_failed_total", PRODUCE): constant(3),
+    series("odradek_network_failed_requests_total", PRODUCE): constant(3),
     **buckets(REQUEST, PRODUCE, growing(60_000), growing(60_000)),
     series("odradek_quota_throttle_seconds_total", 'kind="produce", user="u", client_id="c"'): growing(6),
     series("process_open_fds"): constant(200),
@@ -142,9 +142,7 @@ CASES = (
         {series("odradek_coordinator_partitions", 'coordinator="group", state="failed"'): then(10, 0, 1)},
     ),
     case("OdradekMarkersWait", 20, {series("odradek_transaction_markers_waiting"): then(10, 0, 1)}),
-    case(
-        "OdradekRequestsFail", 15, {series("kafka_network_requestmetrics_failed_total", PRODUCE): growing_from(10, 1)}
-    ),
+    case("OdradekRequestsFail", 15, {series("odradek_network_failed_requests_total", PRODUCE): growing_from(10, 1)}),
     case("OdradekSlowProduce", 20, buckets(REQUEST, PRODUCE, growing_from(10, 60), growing_from(10, 120))),
     case(
         "OdradekThrottling",

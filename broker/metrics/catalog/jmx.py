@@ -11,21 +11,6 @@ _row = partial(Metric, Family.JMX)
 BROKER_STATE = _row(
     "kafka_server_kafkaserver_brokerstate", Kind.GAUGE, "1 starting, 2 recovering, 3 running, 6 stopping"
 )
-REQUEST_SECONDS = _row(
-    "kafka_network_requestmetrics_totaltime_seconds",
-    Kind.HISTOGRAM,
-    "Time from a complete request to its response, waiting included",
-    ("request",),
-)
-REQUEST_BYTES = _row(
-    "kafka_network_requestmetrics_requestbytes", Kind.COUNTER, "Bytes of requests received", ("request",)
-)
-REQUEST_FAILURES = _row(
-    "kafka_network_requestmetrics_failed", Kind.COUNTER, "Requests that ended with a closed connection", ("request",)
-)
-REQUEST_MALFORMED = _row(
-    "kafka_network_requestmetrics_malformed", Kind.COUNTER, "Requests that could not be decoded", ("request",)
-)
 CONNECTIONS = _row("kafka_server_socketservermetrics_connection_count", Kind.GAUGE, "Open client connections")
 CONNECTIONS_ACCEPTED = _row(
     "kafka_server_socketservermetrics_connection_creation", Kind.COUNTER, "Client connections accepted"
@@ -59,11 +44,6 @@ LOG_SIZE = _row("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments",
 LOG_START_OFFSET = _row("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", ("topic", "partition"))
 LOG_END_OFFSET = _row("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
 LOG_SEGMENTS = _row("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
-FLUSH_SECONDS = _row(
-    "kafka_log_logflushstats_logflushrateandtime_seconds",
-    Kind.HISTOGRAM,
-    "Time a flush of a log took in its thread: batches, indexes and names",
-)
 GROUPS = _row("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
 GROUP_COUNT = _row(
     "kafka_server_groupcoordinatormetrics_group_count",
@@ -83,16 +63,6 @@ OFFSET_EXPIRATIONS = _row(
 )
 OFFSET_DELETIONS = _row(
     "kafka_server_groupcoordinatormetrics_offset_deletion_count", Kind.COUNTER, "Committed offsets that were deleted"
-)
-VERIFICATION_SECONDS = _row(
-    "kafka_server_addpartitionstotxnmanager_verificationtime_seconds",
-    Kind.HISTOGRAM,
-    "Time until it was known whether partitions are part of a transaction",
-)
-VERIFICATION_FAILURES = _row(
-    "kafka_server_addpartitionstotxnmanager_verificationfailure",
-    Kind.COUNTER,
-    "Partitions that were refused as parts of a transaction",
 )
 LOGS_TO_LOAD = _row(
     "kafka_log_logmanager_remaininglogstorecover", Kind.GAUGE, "Logs not loaded yet at this start", ("dir",)

@@ -198,3 +198,31 @@ SCRAPE_LONGEST_SLICE_SECONDS = _row(
     Kind.GAUGE,
     "How long the last scrape kept the event loop at a stretch, at most",
 )
+REQUEST_SECONDS = _row(
+    "odradek_network_request_seconds",
+    Kind.HISTOGRAM,
+    "Time from a complete request to its response, waiting included",
+    ("request",),
+)
+REQUEST_BYTES = _row("odradek_network_request_bytes", Kind.COUNTER, "Bytes of requests received", ("request",))
+REQUEST_FAILURES = _row(
+    "odradek_network_failed_requests", Kind.COUNTER, "Requests that ended with a closed connection", ("request",)
+)
+REQUEST_MALFORMED = _row(
+    "odradek_network_malformed_requests", Kind.COUNTER, "Requests that could not be decoded", ("request",)
+)
+FLUSH_SECONDS = _row(
+    "odradek_log_flush_seconds",
+    Kind.HISTOGRAM,
+    "Time a flush of a log took in its thread: batches, indexes and names",
+)
+VERIFICATION_SECONDS = _row(
+    "odradek_transaction_verification_seconds",
+    Kind.HISTOGRAM,
+    "Time until it was known whether partitions are part of a transaction",
+)
+VERIFICATION_FAILURES = _row(
+    "odradek_transaction_verification_failures",
+    Kind.COUNTER,
+    "Partitions that were refused as parts of a transaction",
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapes import RED, YELLOW, Dashboard, Row, curves, of, per_second, quantiles, stat, table
 
-LATENCY = "kafka_network_requestmetrics_totaltime_seconds"
+LATENCY = "odradek_network_request_seconds"
 STATES = {1: "starting", 2: "recovering", 3: "running", 6: "stopping"}
 
 HEALTH = Row(
@@ -101,8 +101,8 @@ TROUBLE = Row(
         curves(
             "Requests that failed",
             "Failed: the connection was closed because of a fault of the broker. Malformed: it could not be decoded.",
-            (f"sum({per_second('kafka_network_requestmetrics_failed_total')})", "failed"),
-            (f"sum({per_second('kafka_network_requestmetrics_malformed_total')})", "malformed"),
+            (f"sum({per_second('odradek_network_failed_requests_total')})", "failed"),
+            (f"sum({per_second('odradek_network_malformed_requests_total')})", "malformed"),
             (f"sum({per_second('odradek_network_refused_frames_total')})", "refused frames"),
             unit="reqps",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapes import Dashboard, Panel, Query, Row, Variable, curves, of, per_second, quantiles
 
-LATENCY = "kafka_network_requestmetrics_totaltime_seconds"
+LATENCY = "odradek_network_request_seconds"
 REQUEST = Variable("request", f'{LATENCY}_count{{job="odradek", instance=~"$instance"}}', "request", "API")
 WANTED = 'request=~"$request"'
 
@@ -28,7 +28,7 @@ BOARD = Dashboard(
                     "Bytes received",
                     "Bytes of requests in a second.",
                     (
-                        f"sum by (request) ({per_second('kafka_network_requestmetrics_requestbytes_total', WANTED)})",
+                        f"sum by (request) ({per_second('odradek_network_request_bytes_total', WANTED)})",
                         "{{request}}",
                     ),
                     unit="Bps",
@@ -82,8 +82,8 @@ BOARD = Dashboard(
                 curves(
                     "Not served",
                     "Failed: by a fault of the broker. Malformed: not decodable. Refused: unknown API or version.",
-                    (f"sum({per_second('kafka_network_requestmetrics_failed_total')})", "failed"),
-                    (f"sum({per_second('kafka_network_requestmetrics_malformed_total')})", "malformed"),
+                    (f"sum({per_second('odradek_network_failed_requests_total')})", "failed"),
+                    (f"sum({per_second('odradek_network_malformed_requests_total')})", "malformed"),
                     (f"sum({per_second('odradek_network_refused_frames_total')})", "refused"),
                     unit="reqps",
                 ),

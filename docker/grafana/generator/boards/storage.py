@@ -61,7 +61,7 @@ DISK = Row(
         curves(
             "Flush",
             "How long a flush of a log took in its thread. Nothing is shown while nothing is flushed.",
-            *quantiles("kafka_log_logflushstats_logflushrateandtime_seconds"),
+            *quantiles("odradek_log_flush_seconds"),
             unit="s",
         ),
         curves(

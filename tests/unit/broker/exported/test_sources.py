@@ -121,7 +121,7 @@ def test_coordinators_show_what_they_serve_and_how_long_it_takes(exported: Expor
     assert exported.value("odradek_coordinator_partitions", coordinator="transaction", state="failed") == 0
     assert exported.value("odradek_coordinator_load_seconds_count", coordinator="group") == 1
     assert exported.value("odradek_coordinator_load_seconds_count", coordinator="transaction") == 0
-    assert exported.value("kafka_server_addpartitionstotxnmanager_verificationfailure_total") == 4
+    assert exported.value("odradek_transaction_verification_failures_total") == 4
 
 
 def test_a_move_shows_how_far_it_is_between_its_directories(exported: ExportedParts) -> None:
@@ -146,7 +146,7 @@ def test_what_retention_let_go_is_told_by_reason(exported: ExportedParts) -> Non
 
 
 def test_latencies_are_cumulated_buckets(exported: ExportedParts) -> None:
-    name = "kafka_network_requestmetrics_totaltime_seconds"
+    name = "odradek_network_request_seconds"
     assert exported.value(f"{name}_bucket", request="produce", le="0.0005") == 1
     assert exported.value(f"{name}_bucket", request="produce", le="0.005") == 2
     assert exported.value(f"{name}_bucket", request="produce", le="30.0") == 2
