@@ -29,6 +29,23 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
         ),
     ),
+    (
+        "A running broker, over the network",
+        (
+            Command(
+                "topics", "list, create, describe, change and delete topics", "broker.cli.topics", "kafka-topics.sh"
+            ),
+            Command("configs", "describe and change configs and quotas", "broker.cli.configs", "kafka-configs.sh"),
+            Command("get-offsets", "print offsets of partitions", "broker.cli.get_offsets", "kafka-get-offsets.sh"),
+            Command("log-dirs", "print what lies in the log directories", "broker.cli.log_dirs", "kafka-log-dirs.sh"),
+            Command(
+                "api-versions",
+                "print which APIs the brokers offer",
+                "broker.cli.api_versions",
+                "kafka-broker-api-versions.sh",
+            ),
+        ),
+    ),
 )
 """The commands in the order in which they are shown."""
 

@@ -26,3 +26,39 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
         raise CommandError(f"{message} (see `{self.prog} --help`)", status=self._misuse_status)
+
+
+def has(options: argparse.Namespace, name: str) -> bool:
+    """Tell whether an option was given: a flag that is set, or any value."""
+    value = getattr(options, name.replace("-", "_"))
+    return value is not None and value is not False and value != []
+
+
+def check_one_action(parser: Parser, options: argparse.Namespace, *actions: str) -> str:
+    """Return which of the actions was asked for; it must be exactly one."""
+    given = [action for action in actions if has(options, action)]
+    if len(given) != 1:
+        *most, last = (f"--{action}" for action in actions)
+        parser.error(f"Command must include exactly one action: {', '.join(most)} or {last}")
+    return given[0]
+
+
+def check_fits(parser: Parser, options: argparse.Namespace, action: str, fitting: dict[str, tuple[str, ...]]) -> None:
+    """Refuse options that were given and do not go with the action; `fitting` names the actions of each."""
+    for name, actions in fitting.items():
+        if has(options, name) and action not in actions:
+            parser.error(f'Option "[{name}]" can\'t be used with option "[{action}]"')
+
+
+def check_required(parser: Parser, options: argparse.Namespace, *names: str) -> None:
+    """Refuse a command line without one of the options."""
+    for name in names:
+        if not has(options, name):
+            parser.error(f'Missing required argument "[{name}]"')
+
+
+def check_apart(parser: Parser, options: argparse.Namespace, name: str, *others: str) -> None:
+    """Refuse an option beside any of the others."""
+    for other in others:
+        if has(options, name) and has(options, other):
+            parser.error(f'Option "[{name}]" can\'t be used with option "[{other}]"')

@@ -19,7 +19,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one value as one line of JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

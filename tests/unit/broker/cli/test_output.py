@@ -11,4 +11,4 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
 def test_json_is_one_line(capsys):
     print_json({"topic": "ä", "partitions": [1]})
-    assert capsys.readouterr().out == '{"topic": "ä", "partitions": [1]}\n'
+    assert capsys.readouterr().out == '{"topic":"ä","partitions":[1]}\n'
