@@ -96,12 +96,15 @@ class Client:
         codes: Callable[[Any], Sequence[int]] = top_code,
         at_most: int | None = None,
     ) -> Any:
-        """Ask again while nothing was done and all that stands in the way may pass; `codes` finds the error codes."""
+        """Ask again while nothing was done and all that stands in the way may pass; `codes` finds the error codes.
+
+        That a topic does not exist will not pass: who is asked here knows all of them.
+        """
         attempts = self.attempts()
         while True:
             response = self.ask(message, broker=broker, at_most=at_most)
             found = codes(response)
-            if not found or not all(map(is_retriable, found)) or not attempts.may_go_on():
+            if not found or not all(map(_passes, found)) or not attempts.may_go_on():
                 return response
             attempts.pause()
 
@@ -284,6 +287,10 @@ class Client:
 def _coordinator_in(response: Any) -> Any:
     """Return the row of the one coordinator asked for, in whichever layout it came."""
     return response.coordinators[0] if response.coordinators else response
+
+
+def _passes(code: int) -> bool:
+    return is_retriable(code) and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _may_pass(refused: Refused | None) -> bool:
