@@ -14,10 +14,8 @@ from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from broker.cli.errors import CommandError
-from broker.cli.online import add_connection_options, connected
+from broker.cli.online import add_connection_options, connected, read_property_file
 from broker.cli.options import Parser, check_fits, check_one_action
-from config.errors import InvalidConfig
-from config.sources import read_properties
 
 TOPICS, CLIENTS, USERS, BROKERS, LOGGERS = "topics", "clients", "users", "brokers", "broker-loggers"
 IPS, CLIENT_METRICS, GROUPS = "ips", "client-metrics", "groups"
@@ -173,16 +171,7 @@ def _changes(options: Namespace, entities: list[Entity]) -> tuple[dict[str, str]
     deleted = [key.strip() for keys in options.delete_config for key in keys.split(",") if key.strip()]
     if options.add_config is None and options.add_config_file is None and not deleted:
         _refuse("At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter")
-    return _from_file(options.add_config_file) | parse_configs(options.add_config or ""), deleted
-
-
-def _from_file(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    try:
-        return {key: value.text for key, value in read_properties(path).items()}
-    except InvalidConfig as error:
-        raise CommandError(error.message) from error
+    return read_property_file(options.add_config_file) | parse_configs(options.add_config or ""), deleted
 
 
 def parse_configs(text: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ with connected(options) as client:
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from broker.cli.errors import CommandError
@@ -45,20 +45,27 @@ def add_connection_options(parser: Parser, *config_aliases: str, bootstrap_alias
 
 
 @contextmanager
-def connected(options: Namespace, defaults: Settings | None = None) -> Iterator[Client]:
-    """Give the client that the options describe; what fails with it ends the command in one line."""
+def connected(
+    options: Namespace, defaults: Settings | None = None, properties: Mapping[str, str] | None = None
+) -> Iterator[Client]:
+    """Give the client that the options describe; what fails with it ends the command in one line.
+
+    `properties` are those of --command-config, where a command has read them already and changed some.
+    """
+    if properties is None:
+        properties = read_property_file(options.command_config)
     try:
-        with Client(options.bootstrap_server, _settings(options, defaults)) as client:
+        with Client(options.bootstrap_server, settings_of(properties, defaults)) as client:
             yield client
     except ClientError as error:
         raise CommandError(error.message) from error
 
 
-def _settings(options: Namespace, defaults: Settings | None) -> Settings:
-    if options.command_config is None:
-        return defaults or Settings()
+def read_property_file(path: str | None) -> dict[str, str]:
+    """Read a properties file of Kafka's tools; no file is an empty one. Raises: CommandError."""
+    if path is None:
+        return {}
     try:
-        properties = read_properties(options.command_config)
+        return {name: value.text for name, value in read_properties(path).items()}
     except InvalidConfig as error:
         raise CommandError(error.message) from error
-    return settings_of({name: value.text for name, value in properties.items()}, defaults)

@@ -8,9 +8,9 @@ from broker.client.settings import FIRST_PAUSE_S, LONGEST_PAUSE_S, Settings
 class Attempts:
     """The tries of one call."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, total_timeout_s: float) -> None:
         self._settings = settings
-        self._deadline_s = settings.now_s() + settings.total_timeout_s
+        self._deadline_s = settings.now_s() + total_timeout_s
         self._pause_s = FIRST_PAUSE_S  # before the next try; changed by pause
 
     def may_go_on(self) -> bool:

@@ -121,9 +121,15 @@ class Client:
             connection = self._connections[broker] = self._connect(broker)
         return connection
 
-    def attempts(self) -> Attempts:
+    def attempts(self, total_timeout_s: float | None = None) -> Attempts:
         """Begin a series of tries of one call."""
-        return Attempts(self.settings)
+        return Attempts(self.settings, self.settings.total_timeout_s if total_timeout_s is None else total_timeout_s)
+
+    def drop(self, broker: int) -> None:
+        """Close a connection that failed; the next request to this broker makes another."""
+        connection = self._connections.get(broker)
+        if connection is not None:
+            self._drop(connection)
 
     # --- the cluster
 

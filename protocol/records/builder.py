@@ -92,7 +92,7 @@ def build_batch(
 
 
 def build_pairs(
-    pairs: Sequence[tuple[bytes, bytes | None, object]],
+    pairs: Sequence[tuple[bytes | None, bytes | None, object]],
     *,
     timestamp: int,
     leader_epoch: int = NO_LEADER_EPOCH,
@@ -103,12 +103,16 @@ def build_pairs(
 ) -> bytearray:
     """Build what `build_batch` would of records with one timestamp and no headers, several times as fast.
 
-    A pair is a key and a value or None; what follows them in it is left out.
+    A pair is a key and a value, each of which may be None; what follows them in it is left out.
     """
     assert pairs, "a batch holds at least one record"
     parts = [_ROOM_FOR_HEADER]
     for delta, (key, value, _) in enumerate(pairs):
-        number, key_size = _zigzag(delta), _zigzag(len(key))
+        number = _zigzag(delta)
+        if key is None:
+            key, key_size = b"", _NULL
+        else:
+            key_size = _zigzag(len(key))
         # Attributes and timestamp delta before the number, the count of headers at the end: three zeros.
         size = 3 + len(number) + len(key_size) + len(key)
         if value is None:
