@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from config.views import LogConfig
@@ -23,6 +23,7 @@ from storage.errors import (
     StorageFailure,
 )
 from storage.log.append import AppendResult, LogAppender, roll
+from storage.log.append_times import AppendTimes
 from storage.log.copying import LogCopy
 from storage.log.deletions import Deletions
 from storage.log.direct_writes import DirectWrites, write_now
@@ -299,7 +300,12 @@ class PartitionLog:
         self._state.ensure_open()
         return plan_largest(self._state, bound)
 
-    def holds(self, search: TimeSearch) -> bool:
+    def append_times(self, offsets: Iterable[int]) -> AppendTimes:
+        """Plan to find when records were appended, for another thread. Raises: LogClosed, StorageFailure."""
+        self._state.ensure_open()
+        return guarded(self._state, "look into", lambda: AppendTimes(self._state, offsets))
+
+    def holds(self, search: TimeSearch | AppendTimes) -> bool:
         """Tell whether what a search came to counts: the log was not closed, cut or cleaned under it."""
         return not self._state.is_closed and search.still_holds(self._state)
 

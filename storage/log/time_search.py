@@ -1,9 +1,8 @@
 """Records by time: a search is planned on the owner's side and runs in any thread.
 
-What it needs is written down: which segments may hold the record, the names and sizes of their files, the bounds. It
-opens the files by these names and changes nothing, so the log goes on meanwhile: appends and rolls are behind what was
-written down. Segments that were removed, cleaned or cut meanwhile are noticed afterwards, by `still_holds`: whatever
-the search came to, an error too, then counts for nothing and the owner plans anew.
+What it needs is written down: which segments may hold the record, the names and sizes of their files (log.views), the
+bounds. It opens the files by these names and changes nothing, so the log goes on meanwhile. The owner asks
+`still_holds` afterwards, and plans anew if not.
 
 The `.log` is read in windows (odradek.log.timestamp.scan.window.bytes); a batch that a window cuts is completed, one
 that is not wanted is passed over unread. Indexes are lower bounds only: where one is missing or damaged the segment is
@@ -25,9 +24,9 @@ from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, LogClosed
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
 from storage.log.validator import inflation_bound
+from storage.log.views import LogViews, position_in
 from storage.segment.log_file import parse_any_header
-from storage.segment.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from storage.segment.offset_index import OffsetIndex
+from storage.segment.names import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from storage.segment.segment import Segment
 from storage.segment.time_index import TimeIndex
 from storage.segment.view import SegmentView
@@ -47,10 +46,7 @@ class TimeSearch:
     __slots__ = (
         "_bound",
         "_config",
-        "_cut_count",
         "_fs",
-        "_path",
-        "_segments",
         "_start_offset",
         "_timestamp",
         "_views",
@@ -60,26 +56,17 @@ class TimeSearch:
         self, state: LogState, segments: Sequence[Segment], timestamp: int | None, *, start_offset: int, bound: int
     ) -> None:
         self._fs: FileSystem = state.fs
-        self._path = state.path
         self._config: LogConfig = state.config
-        self._cut_count = state.cut_count
         self._timestamp = timestamp  # None asks for the largest one
         self._start_offset = start_offset
         self._bound = bound
-        self._segments = segments  # for still_holds only: they belong to the owner
-        self._views = [segment.view() for segment in segments]
+        self._views = LogViews(state, segments)
 
     def still_holds(self, state: LogState) -> bool:
         """Tell whether what was planned on is still there; on the owner's side."""
-        if state.cut_count != self._cut_count or state.path != self._path:
-            return False
         if self._timestamp is not None and state.offsets.log_start_offset > self._start_offset:
             return False
-        floor = state.segments.floor
-        return all(
-            floor(view.base_offset) is segment and segment.marker == view.marker
-            for segment, view in zip(self._segments, self._views, strict=True)
-        )
+        return self._views.still_hold(state)
 
     def run(self) -> TimestampOffset | None:
         """Find the record; None when there is none below the bound.
@@ -87,20 +74,21 @@ class TimeSearch:
         Raises: InvalidRecord when a record above the decompression limit must be decoded; LogClosed when a file is not
         there any more; StorageFailure, CorruptRecord. Blocking: disk, cpu; any thread.
         """
+        path = self._views.path
         try:
             found = self._largest() if self._timestamp is None else self._first(self._timestamp)
         except FileNotFoundError as error:
-            raise LogClosed(f"{self._path}: {error}") from error
+            raise LogClosed(f"{path}: {error}") from error
         except OSError as error:
-            raise StorageFailure(f"cannot search by time in {self._path}: {error}", self._path) from error
+            raise StorageFailure(f"cannot search by time in {path}: {error}", path) from error
         except (BodyTooLarge, DecompressedTooLarge) as error:
             raise InvalidRecord(str(error)) from error
         except (CorruptBatch, InvalidBatch) as error:
-            raise CorruptRecord(f"{self._path}: {error}") from error
+            raise CorruptRecord(f"{path}: {error}") from error
         return found if found is not None and found.offset < self._bound else None
 
     def _first(self, timestamp: int) -> TimestampOffset | None:
-        for view in self._views:
+        for view in self._views.all:
             lower_bound = view.base_offset
             with self._time_index(view) as time_index:
                 if time_index is not None:
@@ -114,7 +102,7 @@ class TimeSearch:
 
     def _largest(self) -> TimestampOffset | None:
         best, timestamp, offset = None, NO_TIMESTAMP, 0
-        for view in self._views:
+        for view in self._views.all:
             largest, at_offset = self._largest_of(view)
             if largest > timestamp:
                 best, timestamp, offset = view, largest, at_offset
@@ -160,24 +148,9 @@ class TimeSearch:
         finally:
             index.file.release()
 
-    def _position(self, view: SegmentView, offset: int) -> int:
-        """Return a position at or before the batch that holds `offset`."""
-        if offset <= view.base_offset or not view.index_bytes:
-            return 0
-        index = OffsetIndex(self._fs, view.path(INDEX_SUFFIX), view.base_offset, 0)
-        index.file.open_to_read()
-        try:
-            index.load(view.index_bytes)
-            index.check(view.log_bytes)
-            return index.lookup(offset)
-        except CorruptIndex:
-            return 0
-        finally:
-            index.file.release()
-
     def _scan(self, view: SegmentView, from_offset: int, timestamp: int) -> TimestampOffset | None:
         """Return the first record in batches that end at or above from_offset."""
-        position = self._position(view, from_offset)
+        position = position_in(self._fs, view, from_offset)
         start_offset = self._start_offset
 
         def may_hold(header: BatchHeader) -> bool:
