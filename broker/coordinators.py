@@ -96,6 +96,11 @@ class Coordinators:
         )
         self.markers.leave_to(GROUP_METADATA_TOPIC, self.groups.end_transaction)
 
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as the coordinators see it."""
+        return self._controller.image
+
     def start(self) -> None:
         """Serve what is led here."""
         self.publish(full_delta(self._controller.image), self._controller.image)

@@ -10,9 +10,13 @@ from broker.exported.parts import Watched
 from broker.exported.sources import broker_sources
 from broker.http.health import HINT, health_pages
 from broker.http.server import HttpServer
-from broker.metrics.page import MetricsPage
+from broker.lag.watch import LagWatch
+from broker.metrics.catalog.own import OLDEST_TIMESTAMP
+from broker.metrics.page import MetricsPage, Scraped
+from broker.metrics.sources import is_wanted
 from broker.runtime.pools import Pools
 from config.views import MetricsConfig
+from storage.env.clock import Clock
 
 HTTP_POOL = "http"
 
@@ -28,15 +32,18 @@ class HttpSide:
         metrics_config: Callable[[], MetricsConfig],
         coordinators: Callable[[], Coordinators | None],
         retention_seconds: Callable[[], float],
-        monotonic_ns: Callable[[], int],
+        clock: Clock,
     ) -> None:
         self._listener = listener
         self._watched = watched
-        sources = broker_sources(watched, coordinators, retention_seconds)
+        self._metrics_config = metrics_config
+        self._coordinators = coordinators
+        self._lag = LagWatch(watched.partitions, pools, clock)
+        sources = broker_sources(watched, coordinators, self._lag, retention_seconds)
         self._metrics = MetricsPage(
-            sources, metrics_config, partial(pools.io, HTTP_POOL), monotonic_ns, watched.stats.scrapes
+            sources, metrics_config, partial(pools.io, HTTP_POOL), clock.monotonic_ns, watched.stats.scrapes
         )
-        self._server = HttpServer(health_pages(self._metrics.scrape, self._not_ready_reason), HINT)
+        self._server = HttpServer(health_pages(self._scrape, self._not_ready_reason), HINT)
         self.port: int | None = None  # the bound one; set by open
 
     async def open(self) -> None:
@@ -53,6 +60,17 @@ class HttpSide:
         """Stop to answer."""
         await self._server.close()
         await self._metrics.close()
+        await self._lag.close()
+
+    async def _scrape(self, accept: str, accept_encoding: str) -> Scraped:
+        coordinators = self._coordinators()
+        if coordinators is not None:
+            await self._lag.look(
+                coordinators.image,
+                coordinators.groups.shards,
+                with_first_records=is_wanted(OLDEST_TIMESTAMP, self._metrics_config()),
+            )
+        return await self._metrics.scrape(accept, accept_encoding)
 
     def _not_ready_reason(self) -> str:
         step = self._watched.phase.current

@@ -287,7 +287,7 @@ class Broker:
             lambda: self._settings.metrics,
             lambda: self._coordinators,
             lambda: self._retention.last_run_seconds,
-            self._clock.monotonic_ns,
+            self._clock,
         )
         await self._http.open()
 

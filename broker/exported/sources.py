@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from broker.exported.clients import client_sources
 from broker.exported.coordinators import AllCoordinators, coordinator_sources
 from broker.exported.disks import disk_sources
+from broker.exported.groups import group_sources
 from broker.exported.partitions import partition_sources
 from broker.exported.parts import Watched
+from broker.exported.topics import topic_sources
+from broker.lag.watch import LagWatch
 from broker.metrics.catalog import jmx
 from broker.metrics.sources import AnySource, single
 
@@ -22,7 +25,7 @@ def broker_state(phase: str) -> int:
 
 
 def broker_sources(
-    watched: Watched, coordinators: AllCoordinators, retention_seconds: Callable[[], float]
+    watched: Watched, coordinators: AllCoordinators, lag: LagWatch, retention_seconds: Callable[[], float]
 ) -> Iterator[AnySource]:
     """Yield a source for every row of the catalog."""
     yield single(jmx.BROKER_STATE, lambda: broker_state(watched.phase.current))
@@ -30,3 +33,5 @@ def broker_sources(
     yield from partition_sources(watched.partitions)
     yield from disk_sources(watched, retention_seconds)
     yield from coordinator_sources(coordinators)
+    yield from topic_sources(coordinators, watched.partitions)
+    yield from group_sources(lag)

@@ -11,6 +11,8 @@ from broker.background.recovery import Recovery
 from broker.coordinator.stats import GroupStats, RuntimeStats
 from broker.exported.parts import Watched
 from broker.exported.sources import broker_sources
+from broker.lag.snapshot import LagSnapshot
+from broker.lag.watch import LagWatch
 from broker.live_quotas import LiveQuotas
 from broker.metrics.instruments import BrokerStats, Histogram
 from broker.runtime.pools import Pools
@@ -50,7 +52,8 @@ class ExportedParts:
         self.config = MetricsConfig()
         self.phase = SimpleNamespace(current="running")
         self.group_stats, self.runtime_stats = GroupStats(), RuntimeStats()
-        coordinators: Any = SimpleNamespace(
+        self.coordinators: Any = SimpleNamespace(
+            image=hosted.current,
             groups=SimpleNamespace(
                 count_by_state=lambda: {"Stable": 2, "Empty": 0},
                 count_by_kind_and_state=lambda: {("classic", "Stable"): 1, ("consumer", "Stable"): 1},
@@ -94,7 +97,9 @@ class ExportedParts:
             self.client_metrics,
             self.quotas,
         )
-        self.sources = tuple(broker_sources(watched, lambda: coordinators, lambda: 0.25))
+        lag = LagWatch(hosted.manager, hosted.pools, hosted.clock)
+        lag.latest = _behind()
+        self.sources = tuple(broker_sources(watched, lambda: self.coordinators, lag, lambda: 0.25))
         self.registry = registry_of(self.sources, lambda: self.config)
 
     def _exceed_quotas(self) -> None:
@@ -114,6 +119,20 @@ class ExportedParts:
     def value(self, name: str, **labels: str) -> float | None:
         """Return the value of one series, None where there is none."""
         return self.registry.get_sample_value(name, labels)
+
+
+def _behind() -> LagSnapshot:
+    """Return what a look came to that has found one group, one topic, one partition."""
+    found = LagSnapshot()
+    found.counts["classic", "Stable"] = 1
+    found.group_labels, found.state_labels = [("g",)], [("g", "classic", "Stable")]
+    found.members, found.epochs, found.commit_seconds = [2], [7], [NOW_MS / 1000]
+    found.max_lags, found.max_seconds = [5], [0.5]
+    found.topic_labels, found.topic_committed, found.topic_lags = [("g", "t")], [11], [5]
+    found.partition_labels, found.committed, found.lags, found.seconds = [("g", "t", "0")], [11], [5], [0.5]
+    found.oldest_labels, found.oldest_seconds = [("t", "0")], [NOW_MS / 1000]
+    found.left_out = 3
+    return found
 
 
 class _Sessions:

@@ -351,8 +351,12 @@ class GroupCoordinator(Coordinator[GroupShard]):
         yield from self._all()
 
     def _all(self) -> Iterator[AnyGroup]:
-        for partition in self._runtime.active_partitions():
-            yield from self._runtime.read(partition).all_groups()
+        for shard in self.shards():
+            yield from shard.all_groups()
+
+    def shards(self) -> list[GroupShard]:
+        """Give the partitions that are replayed, for who looks at everything there is, a piece at a time."""
+        return [self._runtime.read(partition) for partition in self._runtime.active_partitions()]
 
     def count_by_state(self) -> Counter[str]:
         """Count the groups in each state, for metrics."""

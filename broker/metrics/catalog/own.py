@@ -27,6 +27,12 @@ DIR_USABLE = _row(
     "Room for the broker on the file system of a directory, looked at every 2 s",
     ("dir",),
 )
+OLDEST_TIMESTAMP = _row(
+    "odradek_log_oldest_timestamp_seconds",
+    Kind.GAUGE,
+    "Timestamp of the first record that is kept of a partition, as its batch bears it",
+    ("topic", "partition"),
+)
 DIRECT_WRITE_SECONDS = _row(
     "odradek_log_direct_write_seconds",
     Kind.HISTOGRAM,

@@ -1,0 +1,215 @@
+"""One look at all groups: what they have committed against where the partitions end.
+
+A partition's end is read once a look, so that all groups are measured by the same one. Lag counts from the committed
+offset to the high watermark, as kafka_exporter and kafka-consumer-groups have it: it is negative when somebody has
+committed beyond the end, and -1 stands for a partition without a commit in a topic where the group has some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.group.offsets import NO_OFFSET
+from broker.coordinator.group.records import CommittedOffset
+from broker.coordinator.group.shard import AnyGroup, GroupShard
+from broker.lag.record_times import PartitionTimes, RecordTimes
+from broker.lag.snapshot import LagSnapshot
+from broker.metadata.image import ClusterImage
+from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
+
+MAX_SERIES = 20_000
+"""Partitions of groups with numbers of their own. Sums and maxima count all others too."""
+NO_LAG = -1
+NO_ROW = -1
+PARTITIONS_A_STEP = 256
+"""Looked at before it is asked whether it is time to let others run: a third of a millisecond."""
+
+Pause = Callable[[], Awaitable[None]]
+"""Lets others run if it is time to."""
+
+
+class _Topic:
+    """The partitions of a topic as all groups of one look see them."""
+
+    __slots__ = ("ends", "numbers", "partitions", "times")
+
+    def __init__(self, partitions: list[Partition | None]) -> None:
+        self.partitions = partitions
+        self.numbers = [str(number) for number in range(len(partitions))]
+        # None where nobody leads, or somebody else does.
+        self.ends = [
+            partition.log.high_watermark if partition is not None and partition.is_leader else None
+            for partition in partitions
+        ]
+        self.times: list[PartitionTimes | None] = [None] * len(partitions)  # set where a group has committed
+
+
+class _Position(NamedTuple):
+    """Where a group is in a partition: what is needed to say for how long the next record has been waiting for it."""
+
+    group: int
+    """Its row."""
+    row: int
+    """The row of the partition, NO_ROW beyond MAX_SERIES."""
+    times: PartitionTimes
+    offset: int
+    """Of the next record, NO_OFFSET where there is none."""
+
+
+class Look:
+    """Fills a snapshot."""
+
+    def __init__(
+        self,
+        image: ClusterImage,
+        partitions: PartitionManager,
+        times: RecordTimes,
+        now_ms: Callable[[], int],
+        pause: Pause,
+    ) -> None:
+        self._image = image
+        self._find = partitions.find
+        self._times = times
+        self._now_ms = now_ms
+        self._pause = pause
+        self._topics: dict[str, _Topic | None] = {}
+        self._positions: list[_Position] = []
+        self._first_records: list[tuple[PartitionTimes, int]] = []
+        self.found = LagSnapshot()
+
+    async def take(self, shards: list[GroupShard]) -> None:
+        """Look at all groups, and ask for the times of the records they wait for."""
+        for shard in shards:
+            for group in list(shard.all_groups()):
+                self._add_group(group)
+                offsets = shard.offsets.of_group(group.group_id)
+                if offsets:
+                    await self._add_offsets(group.group_id, offsets)
+                await self._pause()
+
+    async def take_first_records(self, partitions: Iterable[Partition]) -> None:
+        """Ask for the times of the first records of partitions."""
+        for number, partition in enumerate(partitions):
+            if number % PARTITIONS_A_STEP == 0:
+                await self._pause()
+            start = partition.log.log_start_offset
+            if start < partition.log.high_watermark:
+                times = self._times.of(partition)
+                times.ask(start)
+                self._first_records.append((times, start))
+
+    async def tell_times(self) -> None:
+        """Take over what is known by now: for how long records have been waiting, and the times of the first ones."""
+        await self._tell_seconds()
+        found = self.found
+        for number, (times, offset) in enumerate(self._first_records):
+            if number % PARTITIONS_A_STEP == 0:
+                await self._pause()
+            stamp = times.stamp(offset)
+            if stamp is not None:
+                topic, partition = times.partition.tp
+                found.oldest_labels.append((topic, str(partition)))
+                found.oldest_seconds.append(stamp / 1000)
+
+    async def _tell_seconds(self) -> None:
+        found, now_ms = self.found, self._now_ms()
+        for number, (group, row, times, offset) in enumerate(self._positions):
+            if number % PARTITIONS_A_STEP == 0:
+                await self._pause()
+            seconds = 0.0
+            if offset != NO_OFFSET:
+                since_ms = times.appended_ms(offset)
+                if since_ms is None:
+                    continue
+                seconds = max(now_ms - since_ms, 0) / 1000
+            if row != NO_ROW:
+                found.seconds[row] = seconds
+            found.max_seconds[group] = max(found.max_seconds[group] or 0.0, seconds)
+
+    def _add_group(self, group: AnyGroup) -> None:
+        found, group_id = self.found, group.group_id
+        kind, state = group.group_type, group.state.value
+        found.counts[kind, state] += 1
+        found.group_labels.append((group_id,))
+        found.state_labels.append((group_id, kind, state))
+        found.members.append(len(group.members))
+        found.epochs.append(group.generation_id if isinstance(group, ClassicGroup) else group.epoch)
+        found.max_lags.append(None)
+        found.max_seconds.append(None)
+        found.commit_seconds.append(None)
+
+    async def _add_offsets(self, group_id: str, offsets: Mapping[str, Mapping[int, CommittedOffset]]) -> None:
+        """Add what the group that was added last has committed."""
+        found = self.found
+        group = len(found.group_labels) - 1
+        newest_ms = 0
+        for name in list(offsets):
+            topic = self._topic(name)
+            committed = offsets.get(name)
+            if topic is None or not committed:
+                continue
+            sum_committed = sum_lag = 0
+            for number, end in enumerate(topic.ends):
+                if number % PARTITIONS_A_STEP == PARTITIONS_A_STEP - 1:
+                    await self._pause()
+                commit = committed.get(number)
+                if commit is None:
+                    self._add_row(group_id, name, topic.numbers[number], NO_OFFSET, NO_LAG)
+                    continue
+                offset = commit.offset
+                sum_committed += offset
+                newest_ms = max(newest_ms, commit.commit_timestamp_ms)
+                lag = None if end is None else end - offset
+                row = self._add_row(group_id, name, topic.numbers[number], offset, lag)
+                if lag is not None:
+                    sum_lag += lag
+                    most = found.max_lags[group]
+                    found.max_lags[group] = lag if most is None else max(most, lag)
+                    self._add_position(group, row, topic, number, offset if lag > 0 else NO_OFFSET)
+            found.topic_labels.append((group_id, name))
+            found.topic_committed.append(sum_committed)
+            found.topic_lags.append(sum_lag)
+        if newest_ms:
+            found.commit_seconds[group] = newest_ms / 1000
+
+    def _add_row(self, group_id: str, topic: str, partition: str, committed: int, lag: int | None) -> int:
+        found = self.found
+        row = len(found.committed)
+        if row >= MAX_SERIES:
+            found.left_out += 1
+            return NO_ROW
+        found.partition_labels.append((group_id, topic, partition))
+        found.committed.append(committed)
+        found.lags.append(lag)
+        found.seconds.append(None)
+        return row
+
+    def _add_position(self, group: int, row: int, topic: _Topic, number: int, offset: int) -> None:
+        """Have the time of the first record that a group has not read looked up; NO_OFFSET says that there is none."""
+        partition = topic.partitions[number]
+        assert partition is not None
+        log = partition.log
+        times = topic.times[number]
+        if times is None:
+            times = topic.times[number] = self._times.of(partition)
+            times.follow(log.high_watermark, self._now_ms())
+        if offset != NO_OFFSET:
+            offset = max(offset, log.log_start_offset)
+            if offset < log.high_watermark:
+                times.ask(offset)
+            else:
+                offset = NO_OFFSET  # all that the group has not read is deleted
+        self._positions.append(_Position(group, row, times, offset))
+
+    def _topic(self, name: str) -> _Topic | None:
+        """Give a topic, None when it is deleted."""
+        try:
+            return self._topics[name]
+        except KeyError:
+            image = self._image.topics_by_name.get(name)
+            topic = None if image is None else _Topic([self._find((name, n)) for n in range(len(image.partitions))])
+            self._topics[name] = topic
+            return topic

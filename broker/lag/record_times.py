@@ -1,0 +1,183 @@
+"""When the records at some offsets were appended: what is known of it, and lookups for what is not.
+
+Whoever asks goes through all partitions and offsets of interest between `begin` and `end`; what was not asked for then
+is forgotten. An answer is looked up once for an offset and kept as long as it is asked for. Lookups run in the I/O pool
+of the log's directory, a chunk of them at a time, and rest in between: they may take their time, since what was seen of
+the partitions' ends (marks) already gives an answer for most offsets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os.path
+from collections.abc import Callable
+from functools import partial
+
+from broker.lag.marks import Marks
+from broker.partition.partition import Partition
+from broker.runtime.pools import Pools
+from broker.runtime.tasks import TaskOwner
+from storage.errors import CorruptRecord, LogClosed, StorageFailure
+from storage.log.append_times import NO_TIME, AppendTimes
+
+CHUNK_OFFSETS = 128
+"""Looked up in one go: some milliseconds of a thread if nothing has to be read from the disk."""
+REST_FACTOR = 4
+"""Between two chunks lookups rest for so many times as long as the last one took."""
+
+UNKNOWABLE = NO_TIME
+
+
+class PartitionTimes:
+    """What is known of one partition's records."""
+
+    __slots__ = ("known", "marks", "partition", "used", "wanted")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.marks: Marks | None = None  # from the first `follow` on
+        self.known: dict[int, int | None] = {}  # by offset; None where there is no record, UNKNOWABLE where no time
+        self.used: dict[int, int | None] = {}  # what of it was asked for since the last `begin`
+        self.wanted: set[int] = set()
+
+    def follow(self, end: int, now_ms: int) -> None:
+        """Take note of where the partition ends."""
+        if self.marks is None:
+            self.marks = Marks()
+        self.marks.note(end, now_ms)
+
+    def ask(self, offset: int) -> None:
+        """Have the time of the record at an offset looked up, unless it is known."""
+        if offset in self.used:
+            return
+        if offset in self.known:
+            self.used[offset] = self.known[offset]
+        else:
+            self.wanted.add(offset)
+
+    def stamp(self, offset: int) -> int | None:
+        """Return the time that the record at an offset bears, None while or where that is not known."""
+        found = self.known.get(offset)
+        return None if found == UNKNOWABLE else found
+
+    def appended_ms(self, offset: int) -> int | None:
+        """Return when the record at an offset became readable, as far as its stamp and the marks tell."""
+        stamp = self.stamp(offset)
+        after_ms, before_ms = (None, None) if self.marks is None else self.marks.bounds(offset)
+        if stamp is None:
+            return None if after_ms is None or before_ms is None else (after_ms + before_ms) // 2
+        if before_ms is not None and stamp > before_ms:
+            return before_ms
+        return max(stamp, after_ms) if after_ms is not None else stamp
+
+
+class RecordTimes:
+    """What is known of all partitions that somebody asks about."""
+
+    def __init__(
+        self, pools: Pools, monotonic_ns: Callable[[], int], on_failure: Callable[[StorageFailure], None]
+    ) -> None:
+        self._pools = pools
+        self._monotonic_ns = monotonic_ns
+        self._on_failure = on_failure
+        self._tasks = TaskOwner("record-times")
+        self._before: dict[Partition, PartitionTimes] = {}
+        self._now: dict[Partition, PartitionTimes] = {}
+        self._queue: list[tuple[PartitionTimes, list[int]]] = []  # what is not looked up yet
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    def begin(self) -> None:
+        """Begin to ask: what is asked for until `end` is what is kept."""
+        self._before, self._now = self._now, {}
+
+    def of(self, partition: Partition) -> PartitionTimes:
+        """Give what is known of a partition, between `begin` and `end`."""
+        found = self._now.get(partition)
+        if found is None:
+            found = self._before.get(partition) or PartitionTimes(partition)
+            found.used = {}
+            found.wanted = set()
+            self._now[partition] = found
+        return found
+
+    def end(self) -> None:
+        """Forget what was not asked for, and look up what is not known."""
+        self._before = {}
+        for times in self._now.values():
+            times.known = times.used
+        self._queue = [(times, sorted(times.wanted)) for times in self._now.values() if times.wanted]
+        if self._queue and self._is_idle.is_set():
+            self._is_idle.clear()
+            self._tasks.spawn("look-up", self._look_up())
+
+    async def settle(self, limit_seconds: float) -> None:
+        """Wait until all that was asked for is known, but not longer than so."""
+        try:
+            await asyncio.wait_for(self._is_idle.wait(), limit_seconds)
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """Look nothing up any more."""
+        await self._tasks.close()
+
+    async def _look_up(self) -> None:
+        try:
+            while self._queue:
+                started_ns = self._monotonic_ns()
+                await self._look_up_chunk(*self._next_chunk())
+                if self._queue:
+                    await asyncio.sleep(REST_FACTOR * (self._monotonic_ns() - started_ns) / 1e9)
+        finally:
+            self._is_idle.set()
+
+    def _next_chunk(self) -> tuple[str, list[tuple[PartitionTimes, AppendTimes, list[int]]]]:
+        """Plan lookups in logs of one directory."""
+        directory, count = "", 0
+        chunk: list[tuple[PartitionTimes, AppendTimes, list[int]]] = []
+        while self._queue and count < CHUNK_OFFSETS:
+            times, wanted = self._queue[-1]
+            log = times.partition.log
+            if chunk and os.path.dirname(log.path) != directory:
+                break
+            directory = os.path.dirname(log.path)
+            offsets = wanted[-CHUNK_OFFSETS:]
+            del wanted[-CHUNK_OFFSETS:]
+            if not wanted:
+                self._queue.pop()
+            try:
+                chunk.append((times, log.append_times(offsets), offsets))
+            except LogClosed:
+                continue
+            except CorruptRecord:
+                times.known.update(dict.fromkeys(offsets, UNKNOWABLE))
+            except StorageFailure as failure:
+                self._on_failure(failure)
+            count += len(offsets)
+        return directory, chunk
+
+    async def _look_up_chunk(self, directory: str, chunk: list[tuple[PartitionTimes, AppendTimes, list[int]]]) -> None:
+        if not chunk:
+            return
+        outcomes = await self._pools.io(directory, partial(_run, [plan for _, plan, _ in chunk]))
+        for (times, plan, offsets), outcome in zip(chunk, outcomes, strict=True):
+            if not times.partition.log.holds(plan):
+                continue  # asked for again the next time
+            if isinstance(outcome, StorageFailure):
+                self._on_failure(outcome)
+            elif isinstance(outcome, dict):
+                times.known.update(outcome)
+            elif isinstance(outcome, CorruptRecord):
+                times.known.update(dict.fromkeys(offsets, UNKNOWABLE))
+
+
+def _run(plans: list[AppendTimes]) -> list[dict[int, int | None] | Exception]:
+    """Run plans; what one of them meets is its outcome. Blocking: disk; any thread."""
+    outcomes: list[dict[int, int | None] | Exception] = []
+    for plan in plans:
+        try:
+            outcomes.append(plan.run())
+        except (LogClosed, StorageFailure, CorruptRecord) as failure:
+            outcomes.append(failure)
+    return outcomes
