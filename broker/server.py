@@ -23,6 +23,7 @@ from broker.background.disk_work import DiskWork
 from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.background.retention import Retention
+from broker.background.sync_times import SyncTimes
 from broker.coordinators import Coordinators
 from broker.exported.parts import Watched
 from broker.http_side import HttpSide
@@ -100,8 +101,9 @@ class Broker:
         self._network = network_config(resolver)
         self._log_config = log_manager_config(resolver)
         self._live = LiveConfig(resolver, self._config.node_id)
-        self._fs = PosixFileSystem()
         self._clock = SystemClock()
+        self._sync_times = SyncTimes(self._clock.monotonic_ns)
+        self._fs = PosixFileSystem(self._sync_times.run)
         self._rng = SystemRng()
         self._started_ns = self._clock.monotonic_ns()
         self._stats = BrokerStats()
@@ -124,6 +126,7 @@ class Broker:
             page_cache=page_cache,
             open_files=OpenFiles(open_segments(open_files_limit), ask_for_this_thread()),
         )
+        self._sync_times.follow((*(log_dir.path for log_dir in self._logs.dirs), self._config.metadata_log_dir))
         self._recovery = Recovery(
             self._logs,
             self._pools,
@@ -479,4 +482,5 @@ class Broker:
             self._dir_watch,
             self._client_metrics,
             self._quotas,
+            self._sync_times,
         )

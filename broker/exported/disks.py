@@ -12,7 +12,7 @@ from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.exported.parts import Watched
 from broker.metrics.catalog import jmx, own
-from broker.metrics.sources import AnySource, Sample, Source, single, single_histogram
+from broker.metrics.sources import AnySource, HistogramSource, Line, Sample, Source, Table, single, single_histogram
 from storage.dirs.loading import DirLoading
 from storage.dirs.manager import LogManager
 from storage.env.fs import Space
@@ -26,6 +26,10 @@ def disk_sources(watched: Watched, retention_seconds: Callable[[], float]) -> It
     yield Source(own.DELETED_SEGMENTS, lambda: _per_reason(watched.storage.deleted_segments))
     yield Source(own.DELETED_BYTES, lambda: _per_reason(watched.storage.deleted_bytes))
     yield from _work_sources(watched.disk_work)
+    yield HistogramSource(
+        own.SYNC_SECONDS,
+        lambda: (((directory,), histogram) for directory, histogram in watched.sync_times.by_dir.items()),
+    )
     yield from _recovery_sources(watched.recovery)
     yield from _dir_sources(watched.logs, watched.dir_watch)
     yield from _cleaner_sources(watched.cleaner)
@@ -79,7 +83,7 @@ def _per_move(moves: Moves, value: Callable[[Move, int], float | None]) -> Itera
             yield (move.tp.topic, str(move.tp.partition), move.source.path, move.destination.path), number
 
 
-def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
+def _cleaner_sources(cleaner: Cleaner) -> Iterator[AnySource]:
     stats = cleaner.stats
     yield single(jmx.CLEANER_DEAD_THREADS, lambda: int(cleaner.is_failing))
     yield single(
@@ -94,6 +98,7 @@ def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
     yield Source(jmx.UNCLEANABLE_PARTITIONS, lambda: _per_uncleanable(cleaner, lambda log: 1))
     yield Source(jmx.UNCLEANABLE_BYTES, lambda: _per_uncleanable(cleaner, lambda log: log.size_bytes))
     yield single(own.CLEANER_RUNNING, lambda: cleaner.running_count)
+    yield Table((own.CLEANING_READ_BYTES, own.CLEANING_LEFT_BYTES), lambda: _per_cleaning(cleaner))
     yield single(own.CLEANER_WAITING, lambda: cleaner.waiting_count)
     yield single(own.CLEANER_OLDEST_WAITING, lambda: cleaner.oldest_waiting_seconds)
     yield single(own.CLEANER_PASSES, lambda: stats.passes)
@@ -103,6 +108,10 @@ def _cleaner_sources(cleaner: Cleaner) -> Iterator[Source]:
     yield single(own.CLEANER_WRITTEN_BYTES, lambda: stats.written_bytes)
     yield single(own.CLEANER_REMOVED_RECORDS, lambda: stats.removed_records)
     yield single(own.CLEANER_SECONDS, lambda: stats.seconds)
+
+
+def _per_cleaning(cleaner: Cleaner) -> Iterable[Line]:
+    return (((one.tp.topic, str(one.tp.partition)), (one.read_bytes, one.left_bytes)) for one in cleaner.running())
 
 
 def _per_uncleanable(cleaner: Cleaner, value: Callable[[PartitionLog], int]) -> Iterable[Sample]:

@@ -10,6 +10,7 @@ from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
 from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
+from broker.background.sync_times import SyncTimes
 from broker.lifecycle import Lifecycle
 from broker.live_quotas import LiveQuotas
 from broker.metrics.instruments import BrokerStats
@@ -37,3 +38,4 @@ class Watched(NamedTuple):
     dir_watch: DirWatch
     client_metrics: ClientMetricsStore
     quotas: LiveQuotas
+    sync_times: SyncTimes

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import pread, preadv, pwrite, pwritev
 
 from storage.env.aligned import AlignedBuffers
@@ -15,14 +15,23 @@ from storage.env.page_cache import drop
 
 MAX_VECTORS = 1024  # IOV_MAX on Linux
 
+RunSync = Callable[[Callable[[int], None], int, str], None]
+"""Calls fdatasync or fsync with a descriptor; the path tells what it is of."""
+
+
+def just_sync(sync: Callable[[int], None], fd: int, path: str) -> None:
+    """Sync, and nothing else."""
+    sync(fd)
+
 
 class PosixFile:
     """One descriptor. Pins delay close() so that a region being sent keeps its file."""
 
-    __slots__ = ("_closing", "_pins", "fd", "path")
+    __slots__ = ("_closing", "_pins", "_run_sync", "fd", "path")
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, run_sync: RunSync = just_sync) -> None:
         self.path = path
+        self._run_sync = run_sync
         self.fd = fd  # -1 once closed
         self._pins = 0
         self._closing = False
@@ -89,7 +98,7 @@ class PosixFile:
 
     def sync(self) -> None:
         """Return when data and length are on disk."""
-        os.fdatasync(self.fd)
+        self._run_sync(os.fdatasync, self.fd, self.path)
 
     def pin(self) -> None:
         """Keep the descriptor open over a later close()."""
@@ -207,9 +216,10 @@ class PosixDir:
 class PosixFileSystem:
     """The machine's file system."""
 
-    __slots__ = ("_buffers",)
+    __slots__ = ("_buffers", "_run_sync")
 
-    def __init__(self) -> None:
+    def __init__(self, run_sync: RunSync = just_sync) -> None:
+        self._run_sync = run_sync
         self._buffers = AlignedBuffers()  # shared by all direct files
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
@@ -217,7 +227,7 @@ class PosixFileSystem:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
         if create:
             flags |= os.O_CREAT
-        return PosixFile(os.open(path, flags, 0o644), path)
+        return PosixFile(os.open(path, flags, 0o644), path, self._run_sync)
 
     def open_direct(self, path: str) -> PosixDirectFile | None:
         """Open an existing file past the page cache; None where the file system does not tell how."""
@@ -254,7 +264,7 @@ class PosixFileSystem:
             while view:
                 view = view[file.write(view) :]
             if sync:
-                os.fdatasync(file.fileno())
+                self._run_sync(os.fdatasync, file.fileno(), path)
 
     def list_dir(self, path: str) -> list[DirEntry]:
         """Return the entries sorted by name; what cannot be looked at counts as neither file nor folder."""
@@ -318,7 +328,7 @@ class PosixFileSystem:
         """Make creations, renames and removals in `path` durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            self._run_sync(os.fsync, fd, path)
         finally:
             os.close(fd)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from broker.background.recovery import Recovery
+from broker.background.sync_times import SyncTimes
 from broker.coordinator.stats import GroupStats, RuntimeStats
 from broker.exported.parts import Watched
 from broker.exported.sources import broker_sources
@@ -76,11 +77,16 @@ class ExportedParts:
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
         recovery = Recovery(hosted.logs, pools, scheduler, 1, lambda: 0)
         self.cleaner = CleanerBed(hosted).cleaner
+        self.cleaner._passes[TopicPartition("t", 1)] = cast(
+            Any, SimpleNamespace(tp=TopicPartition("t", 1), read_bytes=70, left_bytes=30)
+        )
         self.client_metrics = ClientMetricsStore()
         self.client_metrics.put("i", "app", [Point("m.x", (("node", "1"),), 2.5, False)])
         self.now_ns = 0
         self.quotas = LiveQuotas(QuotaConfig(), NetworkConfig(), lambda: self.now_ns, cast(Any, None))
         self._exceed_quotas()
+        sync_times = SyncTimes(lambda: 0)
+        sync_times.follow(log_dir.path for log_dir in hosted.logs.dirs)
         watched = Watched(
             self.stats,
             self.phase,
@@ -96,6 +102,7 @@ class ExportedParts:
             cast(Any, SimpleNamespace(spaces={hosted.logs.dirs[0]: Space(900, 400)})),
             self.client_metrics,
             self.quotas,
+            sync_times,
         )
         lag = LagWatch(hosted.manager, hosted.pools, hosted.clock)
         lag.latest = _behind()

@@ -28,6 +28,7 @@ class CleaningPass:
         self.task = task
         self.found = found
         self.started_ns = now_ns
+        self.progress: Progress | None = None  # as the child told last
         self.child: Child | None = None  # set while one works on it
         self.abort_reason = ""  # set once, by whoever stops it
         self.finished: deque[CleanedGroup] = deque()  # reported by the child, not yet installed
@@ -72,13 +73,25 @@ class CleaningPass:
             self.found.is_forced,
         )
 
-    def maybe_say_progress(self, progress: Progress, now_ns: int) -> None:
-        """Log how far it is, every ten seconds."""
+    @property
+    def read_bytes(self) -> int:
+        """How much of the log has been read, once for the map and once for copying."""
+        return 0 if self.progress is None else self.progress.bytes_read
+
+    @property
+    def left_bytes(self) -> int:
+        """How much is still to be read, as far as that is known."""
+        progress = self.progress
+        return 0 if progress is None else max(progress.bytes_to_read - progress.bytes_read, 0)
+
+    def note_progress(self, progress: Progress, now_ns: int) -> None:
+        """Take note of how far it is, and log it every ten seconds."""
+        self.progress = progress
         if now_ns - self._said_ns < PROGRESS_EVERY_NS:
             return
         self._said_ns = now_ns
         rate = progress.bytes_read * 1e9 / max(now_ns - self.started_ns, 1)
-        left = max(progress.bytes_to_read - progress.bytes_read, 0)
+        left = self.left_bytes
         logger.info(
             "cleaning topic=%s partition=%d read_bytes=%d of=%d written_bytes=%d mib_per_s=%.1f left_s=%s",
             *self.tp,

@@ -101,6 +101,10 @@ class Cleaner:
         """Passes under way."""
         return len(self._passes)
 
+    def running(self) -> list[CleaningPass]:
+        """List the passes under way."""
+        return list(self._passes.values())
+
     @property
     def waiting_count(self) -> int:
         """Logs that need cleaning and had no turn at the last look."""
@@ -358,7 +362,7 @@ class Cleaner:
         if running.outdated_reason:
             running.abort(running.outdated_reason)
             return
-        running.maybe_say_progress(progress, self._clock.monotonic_ns())
+        running.note_progress(progress, self._clock.monotonic_ns())
         if progress.finished is not None:
             running.finished.append(progress.finished)
             if running.installer is None or running.installer.done():

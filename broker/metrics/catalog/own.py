@@ -27,6 +27,12 @@ DIR_USABLE = _row(
     "Room for the broker on the file system of a directory, looked at every 2 s",
     ("dir",),
 )
+SYNC_SECONDS = _row(
+    "odradek_log_dir_sync_seconds",
+    Kind.HISTOGRAM,
+    "Time each fdatasync and fsync of a file or folder of a directory took; those of cleaner processes are not in it",
+    ("dir",),
+)
 OLDEST_TIMESTAMP = _row(
     "odradek_log_oldest_timestamp_seconds",
     Kind.GAUGE,
@@ -125,6 +131,18 @@ RETENTION_SECONDS = _row(
     "odradek_log_retention_run_seconds", Kind.GAUGE, "Time taken by the last retention pass over all logs"
 )
 CLEANER_RUNNING = _row("odradek_log_cleaner_running", Kind.GAUGE, "Cleanings under way")
+CLEANING_READ_BYTES = _row(
+    "odradek_log_cleaning_read_bytes",
+    Kind.GAUGE,
+    "Bytes that a cleaning under way has read, for its map and for copying",
+    ("topic", "partition"),
+)
+CLEANING_LEFT_BYTES = _row(
+    "odradek_log_cleaning_left_bytes",
+    Kind.GAUGE,
+    "Bytes that a cleaning under way has still to read",
+    ("topic", "partition"),
+)
 CLEANER_WAITING = _row("odradek_log_cleaner_waiting", Kind.GAUGE, "Logs that need cleaning and wait for their turn")
 CLEANER_OLDEST_WAITING = _row(
     "odradek_log_cleaner_oldest_waiting_seconds", Kind.GAUGE, "How long the first of the waiting logs waits"

@@ -51,6 +51,18 @@ def test_uncleanable_logs_are_counted_by_directory(exported: ExportedParts) -> N
     assert exported.value(f"{name}_bytes", logDirectory=directory) == log.size_bytes
 
 
+def test_a_cleaning_under_way_shows_how_far_it_is(exported: ExportedParts) -> None:
+    labels = {"topic": "t", "partition": "1"}
+    assert exported.value("odradek_log_cleaning_read_bytes", **labels) == 70
+    assert exported.value("odradek_log_cleaning_left_bytes", **labels) == 30
+    assert exported.value("odradek_log_cleaner_running") == 1
+
+
+def test_syncs_are_shown_by_directory(exported: ExportedParts) -> None:
+    directory = exported.hosted.logs.dirs[0].path
+    assert exported.value("odradek_log_dir_sync_seconds_count", dir=directory) == 0
+
+
 def test_the_recopied_share_is_of_what_was_read_for_copying(exported: ExportedParts) -> None:
     exported.cleaner.stats.count(LastPass(read_bytes=300, copy_read_bytes=200, written_bytes=150), 0)
     assert exported.value("kafka_log_logcleaner_cleaner_recopy_percent") == 75

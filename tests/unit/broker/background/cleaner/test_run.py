@@ -515,3 +515,17 @@ async def test_the_time_since_the_last_look_grows(bed: CleanerBed) -> None:
     await bed.look()
     bed.hosted.clock.wall_ms = NOW_MS + 700
     assert bed.cleaner.since_last_look_ms == 700
+
+
+async def test_a_pass_tells_how_far_it_is(bed: CleanerBed) -> None:
+    bed.create("t")
+    bed.is_held = True
+    await bed.look()
+    (running,) = bed.cleaner.running()
+    assert (running.tp.topic, running.read_bytes, running.left_bytes) == ("t", 0, 0), "it has just begun"
+    bed.children[0].report(Progress(300, 1000, 20))
+    assert (running.read_bytes, running.left_bytes) == (300, 700)
+    bed.children[0].report(Progress(910, 900, 50))
+    assert running.left_bytes == 0
+    await bed.finish()
+    assert bed.cleaner.running() == []
