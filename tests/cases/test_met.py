@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cases.conftest import address
 from tests.harness import batches
@@ -24,24 +23,12 @@ from tests.harness.log_dirs import (
     wait_until_only_in,
 )
 from tests.harness.raw import RawClient, eventually
+from tests.harness.scraped import Labels, scrape
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="scrapes the HTTP page")
 
 KIB, MIB = 1 << 10, 1 << 20
 OF_LOGS = ("size", "logstartoffset", "logendoffset", "numlogsegments")
-Labels = frozenset[tuple[str, str]]
-
-
-def scrape(broker: BrokerProcess) -> dict[str, dict[Labels, float]]:
-    """Give all samples by name and labels; no series may be there twice."""
-    found: dict[str, dict[Labels, float]] = {}
-    for family in text_string_to_metric_families(broker.http_get("/metrics")):
-        for sample in family.samples:
-            series = found.setdefault(sample.name, {})
-            labels = frozenset(sample.labels.items())
-            assert labels not in series, sample
-            series[labels] = sample.value
-    return found
 
 
 def by_label(series: Mapping[Labels, float], label: str) -> dict[str, float]:
