@@ -35,8 +35,6 @@ def _group_sources(coordinators: AllCoordinators) -> Iterator[Source]:
         found = coordinators()
         return () if found is None else value(found)
 
-    yield Source(jmx.GROUPS, lambda: of_groups(lambda found: _per_state(found.groups.count_by_state())))
-    yield Source(jmx.GROUP_COUNT, lambda: of_groups(lambda found: found.groups.count_by_kind_and_state().items()))
     yield Source(jmx.GROUP_REBALANCES, lambda: of_groups(lambda found: _per_state(found.groups.group_stats.rebalances)))
     yield Source(jmx.OFFSET_COMMITS, lambda: of_groups(lambda found: (((), found.groups.group_stats.commits),)))
     yield Source(jmx.OFFSET_EXPIRATIONS, lambda: of_groups(lambda found: (((), found.groups.group_stats.expirations),)))

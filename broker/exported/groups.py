@@ -1,16 +1,17 @@
-"""What the lag of groups is exported as: the rows of kafka_exporter and our own, read from the latest look."""
+"""What groups are exported as: their lag under kafka_exporter's names and ours, their states; from the latest look."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from broker.lag.snapshot import LagSnapshot
 from broker.lag.watch import LagWatch
 from broker.metrics.catalog import groups as rows
-from broker.metrics.catalog import kafka_exporter
+from broker.metrics.catalog import jmx, kafka_exporter
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
 from broker.metrics.catalog.row import Metric
-from broker.metrics.sources import AnySource, Labels, Line, Source, Table, single
+from broker.metrics.sources import AnySource, Labels, Line, Sample, Source, Table, single
 
 Columns = tuple[Sequence[Labels], *tuple[Sequence[float | None], ...]]
 
@@ -51,6 +52,15 @@ def group_sources(watch: LagWatch) -> Iterator[AnySource]:
         rows.MAX_LAG_SECONDS,
         rows.LAST_COMMIT,
     )
+    yield Source(jmx.GROUP_COUNT, lambda: watch.latest.counts.items())
+    yield Source(jmx.GROUPS, lambda: _per_state(watch.latest.counts))
     yield Source(rows.STATE, lambda: ((labels, 1) for labels in watch.latest.state_labels))
     yield single(rows.LEFT_OUT, lambda: watch.latest.left_out)
     yield table(lambda found: (found.oldest_labels, found.oldest_seconds), OLDEST_TIMESTAMP)
+
+
+def _per_state(counts: Mapping[tuple[str, str], int]) -> Iterable[Sample]:
+    states: Counter[str] = Counter()
+    for (_, state), count in counts.items():
+        states[state] += count
+    return (((state,), count) for state, count in states.items())

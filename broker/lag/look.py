@@ -8,7 +8,6 @@ committed beyond the end, and -1 stands for a partition without a commit in a to
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.group.offsets import NO_OFFSET
@@ -34,29 +33,30 @@ Pause = Callable[[], Awaitable[None]]
 class _Topic:
     """The partitions of a topic as all groups of one look see them."""
 
-    __slots__ = ("ends", "numbers", "partitions", "times")
+    __slots__ = ("ends", "numbers", "partitions", "starts", "times")
 
     def __init__(self, partitions: list[Partition | None]) -> None:
         self.partitions = partitions
         self.numbers = [str(number) for number in range(len(partitions))]
-        # None where nobody leads, or somebody else does.
-        self.ends = [
-            partition.log.high_watermark if partition is not None and partition.is_leader else None
-            for partition in partitions
-        ]
+        self.ends: list[int | None] = []  # None where nobody leads, or somebody else does
+        self.starts: list[int] = []
+        for partition in partitions:
+            offsets = partition.log.offsets if partition is not None and partition.is_leader else None
+            self.ends.append(None if offsets is None else offsets.high_watermark)
+            self.starts.append(0 if offsets is None else offsets.log_start_offset)
         self.times: list[PartitionTimes | None] = [None] * len(partitions)  # set where a group has committed
 
 
-class _Position(NamedTuple):
-    """Where a group is in a partition: what is needed to say for how long the next record has been waiting for it."""
+class _Waiting:
+    """Where groups have a record before them: columns of what is needed to say for how long it has been waiting."""
 
-    group: int
-    """Its row."""
-    row: int
-    """The row of the partition, NO_ROW beyond MAX_SERIES."""
-    times: PartitionTimes
-    offset: int
-    """Of the next record, NO_OFFSET where there is none."""
+    __slots__ = ("groups", "offsets", "rows", "times")
+
+    def __init__(self) -> None:
+        self.groups: list[int] = []  # rows of groups
+        self.rows: list[int] = []  # rows of their partitions, NO_ROW beyond MAX_SERIES
+        self.times: list[PartitionTimes] = []
+        self.offsets: list[int] = []
 
 
 class Look:
@@ -76,7 +76,7 @@ class Look:
         self._now_ms = now_ms
         self._pause = pause
         self._topics: dict[str, _Topic | None] = {}
-        self._positions: list[_Position] = []
+        self._waiting = _Waiting()
         self._first_records: list[tuple[PartitionTimes, int]] = []
         self.found = LagSnapshot()
 
@@ -115,19 +115,20 @@ class Look:
                 found.oldest_seconds.append(stamp / 1000)
 
     async def _tell_seconds(self) -> None:
-        found, now_ms = self.found, self._now_ms()
-        for number, (group, row, times, offset) in enumerate(self._positions):
+        found, waiting, now_ms = self.found, self._waiting, self._now_ms()
+        for number, (group, row, times, offset) in enumerate(
+            zip(waiting.groups, waiting.rows, waiting.times, waiting.offsets, strict=True)
+        ):
             if number % PARTITIONS_A_STEP == 0:
                 await self._pause()
-            seconds = 0.0
-            if offset != NO_OFFSET:
-                since_ms = times.appended_ms(offset)
-                if since_ms is None:
-                    continue
-                seconds = max(now_ms - since_ms, 0) / 1000
-            if row != NO_ROW:
-                found.seconds[row] = seconds
-            found.max_seconds[group] = max(found.max_seconds[group] or 0.0, seconds)
+            since_ms = times.appended_ms(offset)
+            if since_ms is not None:
+                seconds = (now_ms - since_ms) / 1000 if now_ms > since_ms else 0.0
+                if row != NO_ROW:
+                    found.seconds[row] = seconds
+                most = found.max_seconds[group]
+                if most is None or seconds > most:
+                    found.max_seconds[group] = seconds
 
     def _add_group(self, group: AnyGroup) -> None:
         found, group_id = self.found, group.group_id
@@ -143,7 +144,7 @@ class Look:
 
     async def _add_offsets(self, group_id: str, offsets: Mapping[str, Mapping[int, CommittedOffset]]) -> None:
         """Add what the group that was added last has committed."""
-        found = self.found
+        found, waiting = self.found, self._waiting
         group = len(found.group_labels) - 1
         newest_ms = 0
         for name in list(offsets):
@@ -157,25 +158,42 @@ class Look:
                     await self._pause()
                 commit = committed.get(number)
                 if commit is None:
-                    self._add_row(group_id, name, topic.numbers[number], NO_OFFSET, NO_LAG)
+                    self._add_row(group_id, name, topic.numbers[number], NO_OFFSET, NO_LAG, None)
                     continue
                 offset = commit.offset
                 sum_committed += offset
-                newest_ms = max(newest_ms, commit.commit_timestamp_ms)
-                lag = None if end is None else end - offset
-                row = self._add_row(group_id, name, topic.numbers[number], offset, lag)
-                if lag is not None:
-                    sum_lag += lag
-                    most = found.max_lags[group]
-                    found.max_lags[group] = lag if most is None else max(most, lag)
-                    self._add_position(group, row, topic, number, offset if lag > 0 else NO_OFFSET)
+                if commit.commit_timestamp_ms > newest_ms:
+                    newest_ms = commit.commit_timestamp_ms
+                if end is None:
+                    self._add_row(group_id, name, topic.numbers[number], offset, None, None)
+                    continue
+                lag = end - offset
+                sum_lag += lag
+                most = found.max_lags[group]
+                if most is None or lag > most:
+                    found.max_lags[group] = lag
+                times = topic.times[number] or self._follow(topic, number, end)
+                start = topic.starts[number]
+                following = offset if offset > start else start
+                is_behind = following < end  # what it has not read may all be deleted
+                row = self._add_row(group_id, name, topic.numbers[number], offset, lag, None if is_behind else 0.0)
+                if is_behind:
+                    times.ask(following)
+                    waiting.groups.append(group)
+                    waiting.rows.append(row)
+                    waiting.times.append(times)
+                    waiting.offsets.append(following)
+                elif found.max_seconds[group] is None:
+                    found.max_seconds[group] = 0.0
             found.topic_labels.append((group_id, name))
             found.topic_committed.append(sum_committed)
             found.topic_lags.append(sum_lag)
         if newest_ms:
             found.commit_seconds[group] = newest_ms / 1000
 
-    def _add_row(self, group_id: str, topic: str, partition: str, committed: int, lag: int | None) -> int:
+    def _add_row(
+        self, group_id: str, topic: str, partition: str, committed: int, lag: int | None, seconds: float | None
+    ) -> int:
         found = self.found
         row = len(found.committed)
         if row >= MAX_SERIES:
@@ -184,25 +202,16 @@ class Look:
         found.partition_labels.append((group_id, topic, partition))
         found.committed.append(committed)
         found.lags.append(lag)
-        found.seconds.append(None)
+        found.seconds.append(seconds)
         return row
 
-    def _add_position(self, group: int, row: int, topic: _Topic, number: int, offset: int) -> None:
-        """Have the time of the first record that a group has not read looked up; NO_OFFSET says that there is none."""
+    def _follow(self, topic: _Topic, number: int, end: int) -> PartitionTimes:
+        """Take note of where a partition ends; once a look."""
         partition = topic.partitions[number]
         assert partition is not None
-        log = partition.log
-        times = topic.times[number]
-        if times is None:
-            times = topic.times[number] = self._times.of(partition)
-            times.follow(log.high_watermark, self._now_ms())
-        if offset != NO_OFFSET:
-            offset = max(offset, log.log_start_offset)
-            if offset < log.high_watermark:
-                times.ask(offset)
-            else:
-                offset = NO_OFFSET  # all that the group has not read is deleted
-        self._positions.append(_Position(group, row, times, offset))
+        times = topic.times[number] = self._times.of(partition)
+        times.follow(end, self._now_ms())
+        return times
 
     def _topic(self, name: str) -> _Topic | None:
         """Give a topic, None when it is deleted."""

@@ -31,12 +31,13 @@ UNKNOWABLE = NO_TIME
 class PartitionTimes:
     """What is known of one partition's records."""
 
-    __slots__ = ("known", "marks", "partition", "used", "wanted")
+    __slots__ = ("earlier", "known", "marks", "partition", "used", "wanted")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.marks: Marks | None = None  # from the first `follow` on
         self.known: dict[int, int | None] = {}  # by offset; None where there is no record, UNKNOWABLE where no time
+        self.earlier: dict[int, int | None] = {}  # what was known before that; a group that has moved on was there
         self.used: dict[int, int | None] = {}  # what of it was asked for since the last `begin`
         self.wanted: set[int] = set()
 
@@ -61,14 +62,26 @@ class PartitionTimes:
         return None if found == UNKNOWABLE else found
 
     def appended_ms(self, offset: int) -> int | None:
-        """Return when the record at an offset became readable, as far as its stamp and the marks tell."""
+        """Return when the record at an offset became readable, as far as its stamp and the marks tell.
+
+        A record without a stamp that was there before anybody looked counts from that look.
+        """
         stamp = self.stamp(offset)
         after_ms, before_ms = (None, None) if self.marks is None else self.marks.bounds(offset)
         if stamp is None:
-            return None if after_ms is None or before_ms is None else (after_ms + before_ms) // 2
+            if after_ms is not None and before_ms is not None:
+                return (after_ms + before_ms) // 2
+            stamp = before_ms if offset in self.known else self._earlier_stamp(offset)
+            if stamp is None:
+                return None
         if before_ms is not None and stamp > before_ms:
             return before_ms
         return max(stamp, after_ms) if after_ms is not None else stamp
+
+    def _earlier_stamp(self, offset: int) -> int | None:
+        """Return the stamp of the last record before an offset that has one: the record there is not older."""
+        stamps = {at: stamp for at, stamp in self.earlier.items() if at <= offset and stamp not in (None, UNKNOWABLE)}
+        return stamps[max(stamps)] if stamps else None
 
 
 class RecordTimes:
@@ -105,7 +118,7 @@ class RecordTimes:
         """Forget what was not asked for, and look up what is not known."""
         self._before = {}
         for times in self._now.values():
-            times.known = times.used
+            times.earlier, times.known = times.known, times.used
         self._queue = [(times, sorted(times.wanted)) for times in self._now.values() if times.wanted]
         if self._queue and self._is_idle.is_set():
             self._is_idle.clear()

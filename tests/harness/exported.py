@@ -56,8 +56,6 @@ class ExportedParts:
         self.coordinators: Any = SimpleNamespace(
             image=hosted.current,
             groups=SimpleNamespace(
-                count_by_state=lambda: {"Stable": 2, "Empty": 0},
-                count_by_kind_and_state=lambda: {("classic", "Stable"): 1, ("consumer", "Stable"): 1},
                 count_partitions=lambda: Counter(active=50),
                 group_stats=self.group_stats,
                 stats=self.runtime_stats,
@@ -131,7 +129,7 @@ class ExportedParts:
 def _behind() -> LagSnapshot:
     """Return what a look came to that has found one group, one topic, one partition."""
     found = LagSnapshot()
-    found.counts["classic", "Stable"] = 1
+    found.counts.update({("classic", "Stable"): 1, ("consumer", "Stable"): 1})
     found.group_labels, found.state_labels = [("g",)], [("g", "classic", "Stable")]
     found.members, found.epochs, found.commit_seconds = [2], [7], [NOW_MS / 1000]
     found.max_lags, found.max_seconds = [5], [0.5]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -348,23 +347,12 @@ class GroupCoordinator(Coordinator[GroupShard]):
             raise CoordinatorNotAvailable
         if self._runtime.is_loading:
             raise CoordinatorLoading
-        yield from self._all()
-
-    def _all(self) -> Iterator[AnyGroup]:
         for shard in self.shards():
             yield from shard.all_groups()
 
     def shards(self) -> list[GroupShard]:
         """Give the partitions that are replayed, for who looks at everything there is, a piece at a time."""
         return [self._runtime.read(partition) for partition in self._runtime.active_partitions()]
-
-    def count_by_state(self) -> Counter[str]:
-        """Count the groups in each state, for metrics."""
-        return Counter(group.state.value for group in self._all())
-
-    def count_by_kind_and_state(self) -> Counter[tuple[str, str]]:
-        """Count the groups of each kind in each state, for metrics."""
-        return Counter((group.group_type, group.state.value) for group in self._all())
 
     async def delete_groups(self, group_ids: Sequence[str]) -> dict[str, ErrorCode]:
         """Delete groups with their offsets; one code a group, in the order first asked."""

@@ -26,7 +26,7 @@ async def test_rebalances_are_counted_by_kind() -> None:
     await two.step()
     await two.leave()
     assert rig.coordinator.group_stats.rebalances == {"consumer": 3, "classic": 0}
-    assert rig.coordinator.count_by_kind_and_state() == {("consumer", "Assigning"): 1}
+    assert [group.state.value for group in rig.coordinator.groups()] == ["Assigning"]
 
 
 async def test_commits_deletions_and_expirations_are_counted_by_offset() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import broker.lag.record_times as record_times_module
 import broker.lag.watch as watch_module
-from broker.lag.record_times import RecordTimes
+from broker.lag.record_times import UNKNOWABLE, PartitionTimes, RecordTimes
 from broker.runtime.pools import Pools
 from storage.errors import StorageFailure
 from tests.harness.hosted import NOW_MS
@@ -130,3 +130,30 @@ async def test_until_a_time_is_looked_up_marks_say_about_when_it_was(bed: Bed, m
     assert await bed.seconds() == {("g", "t", "0"): 5.0}
     await bed.watch._times.settle(5)
     assert await bed.seconds() == {("g", "t", "0"): 0.0}
+
+
+async def test_a_group_that_has_moved_on_is_where_it_was_until_the_new_place_is_looked_up(
+    asker: Asker, bed: Bed
+) -> None:
+    await asker.ask(3, 9)
+    asker.pools.gate = asyncio.Event()
+    await asker.ask(12, limit_seconds=0)
+    of = asker.times.of(asker.partition)
+    assert of.stamp(12) is None
+    assert of.appended_ms(12) == NOW_MS + 9000
+    assert of.appended_ms(8) == NOW_MS + 3000
+    assert of.appended_ms(2) is None
+    asker.pools.gate.set()
+    await asker.times.settle(5)
+    assert of.appended_ms(12) == NOW_MS + 12_000
+
+
+def test_a_record_without_a_time_waits_at_least_since_it_was_first_seen(bed: Bed) -> None:
+    times = PartitionTimes(bed.hosted.create("t"))
+    times.known = {3: UNKNOWABLE}
+    assert times.appended_ms(3) is None
+    times.follow(10, NOW_MS)
+    times.follow(20, NOW_MS + 5000)
+    assert times.appended_ms(3) == NOW_MS
+    assert times.appended_ms(4) is None, "not looked up yet"
+    assert times.appended_ms(12) == NOW_MS + 2500
