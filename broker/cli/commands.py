@@ -45,6 +45,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 "broker.cli.api_versions",
                 "kafka-broker-api-versions.sh",
             ),
+            Command(
+                "groups",
+                "list and describe consumer groups; reset their offsets; delete them",
+                "broker.cli.groups",
+                "kafka-consumer-groups.sh",
+            ),
         ),
     ),
 )

@@ -218,7 +218,13 @@ class Client:
     # --- coordinators
 
     def ask_coordinator(
-        self, kind: int, name: str, message: Any, *, codes: Callable[[Any], Sequence[int]] = top_code
+        self,
+        kind: int,
+        name: str,
+        message: Any,
+        *,
+        codes: Callable[[Any], Sequence[int]] = top_code,
+        at_most: int | None = None,
     ) -> Any:
         """Ask the coordinator of a group or a transactional id, also if it moves or still loads; `codes` finds errors.
 
@@ -227,7 +233,7 @@ class Client:
         attempts = self.attempts()
         while True:
             try:
-                response = self.ask(message, broker=self.coordinator(kind, name))
+                response = self.ask(message, broker=self.coordinator(kind, name), at_most=at_most)
                 if not any(map(is_retriable, codes(response))) or not attempts.may_go_on():
                     return response
             except ConnectionFailed:
