@@ -51,6 +51,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
                 "broker.cli.groups",
                 "kafka-consumer-groups.sh",
             ),
+            Command(
+                "consume",
+                "write the records of topics to standard output",
+                "broker.cli.consume",
+                "kafka-console-consumer.sh",
+            ),
         ),
     ),
 )
