@@ -16,8 +16,13 @@ from config.docs import WITHOUT_EFFECT_YET, keys_in_use
 from config.keys import BROKER_KEYS, TOPIC_KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
+TOOLS = {"broker/cli", "broker/client"}
+"""Clients: they have settings of their own, some of which are named like the broker's."""
 READERS = "\n".join(
-    path.read_text(encoding="utf-8") for room in ("broker", "storage") for path in sorted((ROOT / room).rglob("*.py"))
+    path.read_text(encoding="utf-8")
+    for room in ("broker", "storage")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if not any(path.is_relative_to(ROOT / tools) for tools in TOOLS)
 )
 VIEWS = (
     "LogConfig",
