@@ -1,13 +1,15 @@
-"""Brings the lag of all groups up to date when a scrape comes; scrapes that come together share one look."""
+"""Brings the lag of all groups up to date when a scrape comes; scrapes that come together share one look.
+
+What a look needs is loaded with the first one, in a thread: a broker that nobody scrapes goes without.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from broker.coordinator.group.shard import GroupShard
-from broker.lag.look import Look, Pause
-from broker.lag.record_times import RecordTimes
 from broker.lag.snapshot import LagSnapshot
 from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
@@ -15,6 +17,11 @@ from broker.runtime.pools import Pools
 from broker.runtime.tasks import TaskOwner
 from storage.env.clock import Clock
 
+if TYPE_CHECKING:
+    from broker.lag.look import Look
+    from broker.lag.record_times import RecordTimes
+
+LOADING_POOL = "lag"
 SLICE_NS = 1_000_000
 """So long a look keeps the loop at a time."""
 SETTLE_SECONDS = 0.05
@@ -27,7 +34,9 @@ class LagWatch:
     def __init__(self, partitions: PartitionManager, pools: Pools, clock: Clock) -> None:
         self._partitions = partitions
         self._clock = clock
-        self._times = RecordTimes(pools, clock.monotonic_ns, partitions.fail_dir_of)
+        self._pools = pools
+        self._kind_of_look: type[Look]  # set with the first look, as is what follows
+        self._times: RecordTimes | None = None
         self._tasks = TaskOwner("lag")
         self._looking: asyncio.Task[None] | None = None
         self.latest = LagSnapshot()
@@ -43,21 +52,25 @@ class LagWatch:
     async def close(self) -> None:
         """Look no more."""
         await self._tasks.close()
-        await self._times.close()
+        if self._times is not None:
+            await self._times.close()
 
     async def _look(self, image: ClusterImage, shards: list[GroupShard], with_first_records: bool) -> None:
-        pause = self._pauses()
-        look = Look(image, self._partitions, self._times, self._clock.now_ms, pause)
-        self._times.begin()
+        if self._times is None:
+            self._kind_of_look, record_times = await self._pools.io(LOADING_POOL, _load)
+            self._times = record_times(self._pools, self._clock.monotonic_ns, self._partitions.fail_dir_of)
+        times = self._times
+        look = self._kind_of_look(image, self._partitions, times, self._clock.now_ms, self._pauses())
+        times.begin()
         await look.take(shards)
         if with_first_records:
             await look.take_first_records(list(self._partitions))
-        self._times.end()
-        await self._times.settle(SETTLE_SECONDS)
+        times.end()
+        await times.settle(SETTLE_SECONDS)
         await look.tell_times()
         self.latest = look.found
 
-    def _pauses(self) -> Pause:
+    def _pauses(self) -> Callable[[], Awaitable[None]]:
         since_ns = self._clock.monotonic_ns()
 
         async def pause() -> None:
@@ -67,3 +80,10 @@ class LagWatch:
                 since_ns = self._clock.monotonic_ns()
 
         return pause
+
+
+def _load() -> tuple[type[Look], type[RecordTimes]]:
+    from broker.lag.look import Look
+    from broker.lag.record_times import RecordTimes
+
+    return Look, RecordTimes

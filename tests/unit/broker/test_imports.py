@@ -4,10 +4,11 @@ import subprocess
 import sys
 
 UNUSED_BY_A_START = (
-    # with the first scrape; they bring a web server and a mail parser along
+    # with the first scrape; the library brings a web server and a mail parser along
     "prometheus_client",
     "http.server",
     "email",
+    "broker.lag.look",
     # with the first batch, expression or check that needs them
     "snappy",
     "lz4",

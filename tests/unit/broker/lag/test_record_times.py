@@ -128,6 +128,7 @@ async def test_until_a_time_is_looked_up_marks_say_about_when_it_was(bed: Bed, m
     bed.produce("t")
     monkeypatch.setattr(watch_module, "SETTLE_SECONDS", 0)
     assert await bed.seconds() == {("g", "t", "0"): 5.0}
+    assert bed.watch._times is not None
     await bed.watch._times.settle(5)
     assert await bed.seconds() == {("g", "t", "0"): 0.0}
 
