@@ -15,9 +15,10 @@ from broker.metadata.errors import MetadataError
 from broker.runtime.descriptors import raise_limit
 from broker.runtime.failures import for_operator
 from broker.runtime.garbage import keep_what_is_there
-from broker.runtime.loggers import log_to
+from broker.runtime.loggers import log_to, set_first_levels
 from broker.runtime.pools import share_interpreter
 from broker.server import Broker
+from config.build import broker_config
 from config.resolve import Resolver
 from storage.errors import StorageError
 
@@ -56,6 +57,7 @@ def run(resolver: Resolver, owner: Owner | None = None) -> int:
     """Run a broker until it is asked to stop; the exit status."""
     share_interpreter()
     log_to(sys.stdout)
+    set_first_levels(broker_config(resolver).logger_levels)
     status = uvloop.run(_serve(resolver, owner or Operator()))
     logging.shutdown()
     return status

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+from broker.api.controllers import controller_table
 from broker.api.dispatch import Dispatcher
 from broker.api.families import Rooms, families, fetch_family
 from broker.api.fetch import FetchApi
@@ -299,7 +300,10 @@ class Broker:
         self._pools.close()
 
     async def _lock_dirs(self) -> None:
-        self._cluster_id = self._logs.open_dirs(self._config.node_id)
+        wanted = self._config.cluster_id
+        self._cluster_id = self._logs.open_dirs(self._config.node_id, wanted)
+        if wanted not in (None, self._cluster_id):
+            logger.info("log directories keep their cluster.id=%s odradek.cluster.id=%s", self._cluster_id, wanted)
         self._metadata_dir = take_metadata_dir(self._fs, self._rng, self._logs, self._config, self._cluster_id)
 
     async def _close_logs(self) -> None:
@@ -435,11 +439,18 @@ class Broker:
             self._rng,
             self._client_metrics,
             self._image,
+            self._listeners.controller_listeners,
         )
         self._fetch = fetch_family(rooms)
         table: dict[ApiKey, Route] = {}
         table.update(join(families(rooms, self._fetch, table)))
-        self._listeners.open(Dispatcher(table, self._stats, self._quotas.clients, self._clock.monotonic_ns))
+        dispatcher_of = partial(
+            Dispatcher, stats=self._stats, quotas=self._quotas.clients, monotonic_ns=self._clock.monotonic_ns
+        )
+        for_controllers = controller_table(table, self._image, self._config.node_id)
+        self._listeners.open(
+            dispatcher_of(table), dispatcher_of(for_controllers) if self._listeners.controller_listeners else None
+        )
 
     async def _drain_listeners(self) -> None:
         self._listeners.stop_accepting()

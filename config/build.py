@@ -34,8 +34,9 @@ def network_config(resolver: Resolver, host_name: Callable[[], str | None] = res
     get = resolver.get
     listeners = read_listeners(resolver, host_name)
     return NetworkConfig(
-        listeners=listeners,
-        inter_broker_listener_name=inter_broker_listener(resolver, listeners),
+        listeners=listeners.of_broker,
+        controller_listeners=listeners.of_controller,
+        inter_broker_listener_name=inter_broker_listener(resolver, listeners.of_broker),
         socket_request_max_bytes=get("socket.request.max.bytes"),
         socket_send_buffer_bytes=get("socket.send.buffer.bytes"),
         socket_receive_buffer_bytes=get("socket.receive.buffer.bytes"),
@@ -86,6 +87,7 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
     return BrokerConfig(
         node_id=get("node.id"),
         rack=get("broker.rack"),
+        cluster_id=get("odradek.cluster.id"),
         log_dirs=log_dirs,
         metadata_log_dir=log_dirs[0] if metadata_log_dir is None else os.path.abspath(metadata_log_dir),
         num_partitions=get("num.partitions"),
@@ -110,6 +112,7 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
         authorizer_class_name=get("authorizer.class.name"),
         telemetry_max_bytes=get("telemetry.max.bytes"),
         http_listener=_http_listener(get("odradek.http.listener")),
+        logger_levels=_logger_levels(get("odradek.logger.levels")),
         shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),
     )
 
@@ -117,6 +120,11 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
 def metrics_config(resolver: Resolver) -> MetricsConfig:
     """Build the view of what the metrics page shows."""
     return MetricsConfig(resolver.get("odradek.metrics.families"), resolver.get("odradek.metrics.per.partition"))
+
+
+def _logger_levels(elements: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    pairs = (element.partition("=") for element in elements)
+    return tuple((name, level.upper()) for name, _, level in pairs)
 
 
 def log_manager_config(resolver: Resolver) -> LogManagerConfig:

@@ -4,7 +4,8 @@
   IPv4 beside one IPv6 address).
 - Clients never hear a wildcard address: 0.0.0.0, :: or an empty host in advertised.listeners is refused; in listeners
   alone it is advertised as this machine's host name, if that name resolves.
-- Listeners named in controller.listener.names belong to the controller, which is part of this process: not opened.
+- Listeners named in controller.listener.names are the controller's, which is part of this process: clients and brokers
+  are never told of them. Their protocol is PLAINTEXT where nobody has written a map.
 - A listener whose protocol is not served is refused rather than opened in plain text.
 
 Source: SocketServerConfigs.listenerListToEndPoints, KafkaConfig.effectiveAdvertisedBrokerListeners.
@@ -22,6 +23,8 @@ from config.resolve import Resolver
 from config.views import ListenerConfig
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
+LOOPBACK_NAME = "localhost"
+"""What a controller listener says of itself on a machine without a name: nobody else depends on it."""
 WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})
 
 _ENDPOINT = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z%._:\-]*)\]|([0-9a-zA-Z%._:\-]*)):([0-9]{1,5})")
@@ -46,10 +49,15 @@ def resolvable_host_name() -> str | None:
     return name
 
 
-def read_listeners(
-    resolver: Resolver, host_name: Callable[[], str | None] = resolvable_host_name
-) -> tuple[ListenerConfig, ...]:
-    """Build the listeners to open, in the order given. Raises InvalidConfig for anything clients could not use."""
+class Listeners(NamedTuple):
+    """What is opened, in the order given."""
+
+    of_broker: tuple[ListenerConfig, ...]
+    of_controller: tuple[ListenerConfig, ...]
+
+
+def read_listeners(resolver: Resolver, host_name: Callable[[], str | None] = resolvable_host_name) -> Listeners:
+    """Build the listeners to open. Raises InvalidConfig for anything clients could not use."""
     endpoints = _endpoints("listeners", resolver.get("listeners"))
     _refuse_shared_ports(endpoints)
     controllers = {name.upper() for name in resolver.get("controller.listener.names") or ()}
@@ -61,16 +69,18 @@ def read_listeners(
                 "advertised.listeners", ",".join(given or ()), f"listener {name} is not among the listeners opened"
             )
     protocols = _protocol_map(resolver.get("listener.security.protocol.map"))
-    result = []
+    if not resolver.is_set("listener.security.protocol.map"):
+        protocols = {**dict.fromkeys(controllers, "PLAINTEXT"), **protocols}
+    result: dict[bool, list[ListenerConfig]] = {False: [], True: []}
     for endpoint in endpoints:
-        if endpoint.name in controllers:
-            continue
-        host, port = _advertised(endpoint, advertised, host_name)
+        is_controller = endpoint.name in controllers
+        name_of_host = (lambda: host_name() or LOOPBACK_NAME) if is_controller else host_name
+        host, port = _advertised(endpoint, advertised, name_of_host)
         protocol = _protocol(endpoint.name, protocols)
-        result.append(ListenerConfig(endpoint.name, protocol, endpoint.host, endpoint.port, host, port))
-    if not result:
+        result[is_controller].append(ListenerConfig(endpoint.name, protocol, endpoint.host, endpoint.port, host, port))
+    if not result[False]:
         raise invalid_value("listeners", ",".join(resolver.get("listeners")), "at least one must be for clients")
-    return tuple(result)
+    return Listeners(tuple(result[False]), tuple(result[True]))
 
 
 def inter_broker_listener(resolver: Resolver, listeners: tuple[ListenerConfig, ...]) -> str:

@@ -1,7 +1,8 @@
 """From the command line to a checked Resolver: join the sources, fill in what nothing gives, refuse what cannot work.
 
-Precedence of the static sources: --override, then environment, then properties file, then the embedded values below,
-which let the broker run with no configuration at all. A bad value ends in one line with key, value and what is legal.
+Precedence of the static sources: --override, then environment, then properties file, then --defaults, a file for those
+who ship the broker, then the embedded values below, which let it run with no configuration at all. A bad value ends in
+one line with key, value and what is legal.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from config.keys import find_broker_key
 from config.resolve import Resolver
 from config.sources import Layer, SourcedValue, from_environment, from_overrides, read_properties
 
-EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "./data"}
 _EMBEDDED_ORIGIN = "embedded default"
+EMBEDDED: Layer = {
+    "listeners": SourcedValue("PLAINTEXT://127.0.0.1:9092", _EMBEDDED_ORIGIN),
+    "log.dirs": SourcedValue("./data", _EMBEDDED_ORIGIN),
+}
+_STANDS_FOR = {"log.dirs": "log.dir", "advertised.listeners": "listeners", "node.id": "broker.id"}
+"""Keys whose default counts for nothing once another key is given: it would contradict it."""
 
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
 """Settings under these belong to plug-ins, whose names nobody can know."""
@@ -43,16 +49,23 @@ class Loaded(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def load(properties_path: str | None, environ: Mapping[str, str], overrides: Iterable[str]) -> Loaded:
+def load(
+    properties_path: str | None,
+    environ: Mapping[str, str],
+    overrides: Iterable[str],
+    *,
+    defaults_path: str | None = None,
+) -> Loaded:
     """Load the static configuration. Raises InvalidConfig. Blocking: disk, and the resolver for a wildcard listener."""
     file = {} if properties_path is None else read_properties(properties_path)
-    return check({**file, **from_environment(environ), **from_overrides(overrides)})
+    defaults = {} if defaults_path is None else read_properties(defaults_path)
+    return check({**file, **from_environment(environ), **from_overrides(overrides)}, {**EMBEDDED, **defaults})
 
 
-def check(given: Layer) -> Loaded:
+def check(given: Layer, defaults: Layer = EMBEDDED) -> Loaded:
     """Check what was given and complete it."""
     warnings = []
-    for name, value in given.items():
+    for name, value in {**defaults, **given}.items():
         row = find_broker_key(name)
         if row is not None:
             _check_value(name, row, value)
@@ -60,7 +73,8 @@ def check(given: Layer) -> Loaded:
             warnings.append(f"Unknown configuration key {name} is ignored ({value.origin})")
         if name in _ONLY_WHILE_RUNNING:
             warnings.append(f"{name} can only be set while the broker runs and is ignored ({value.origin})")
-    resolver = Resolver(_complete({name: given[name] for name in given if name not in _ONLY_WHILE_RUNNING}))
+    usable = {name: value for name, value in given.items() if name not in _ONLY_WHILE_RUNNING}
+    resolver = Resolver(_complete(usable, defaults))
     try:
         _check_roles(resolver)
         check_together(resolver)
@@ -89,24 +103,24 @@ def _check_value(name: str, row: ConfigKey, value: SourcedValue) -> None:
         raise InvalidConfig(_one_line(f"{reason}; legal: {row.legal} ({value.origin})")) from error
 
 
-def _complete(given: Layer) -> dict[str, SourcedValue]:
-    """Add the embedded values that nothing gives, and let the two names of the node id agree."""
+def _complete(given: Layer, defaults: Layer) -> dict[str, SourcedValue]:
+    """Add the values that nothing gives, and let the two names of the node id agree."""
     static = dict(given)
     if "node.id" in static and "broker.id" in static and static["node.id"].text != static["broker.id"].text:
         raise invalid_value("broker.id", static["broker.id"].text, f"must equal node.id, {static['node.id'].text}")
     if "broker.id" in static and int(static["broker.id"].text) >= 0:
         static.setdefault("node.id", static["broker.id"])
-    if "log.dir" not in static:
-        static.setdefault("log.dirs", SourcedValue(EMBEDDED["log.dirs"], _EMBEDDED_ORIGIN))
-    if "listeners" not in static:
-        static["listeners"] = _embedded_listeners(static.get("advertised.listeners"))
+    if "listeners" not in static and "advertised.listeners" in static:
+        static["listeners"] = _listeners_of(static["advertised.listeners"])
+    chosen = frozenset(static)
+    for name, value in defaults.items():
+        if name not in chosen and _STANDS_FOR.get(name) not in chosen:
+            static[name] = value
     return static
 
 
-def _embedded_listeners(advertised: SourcedValue | None) -> SourcedValue:
-    """Listen on loopback; but on every interface, as the official image does, once somebody says what to advertise."""
-    if advertised is None:
-        return SourcedValue(EMBEDDED["listeners"], _EMBEDDED_ORIGIN)
+def _listeners_of(advertised: SourcedValue) -> SourcedValue:
+    """Listen on every interface, as the official image does, once somebody says what to advertise and nothing else."""
     text = re.sub(r"://(\[[^\]]*\]|[^:,]*):", "://0.0.0.0:", advertised.text)
     return SourcedValue(text, f"derived from advertised.listeners, {advertised.origin}")
 

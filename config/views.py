@@ -209,6 +209,8 @@ class NetworkConfig(NamedTuple):
     listeners: tuple[ListenerConfig, ...] = (
         ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),
     )
+    controller_listeners: tuple[ListenerConfig, ...] = ()
+    """Where administrators ask the controller; clients are not told of them."""
     inter_broker_listener_name: str = "PLAINTEXT"
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400
@@ -223,6 +225,8 @@ class BrokerConfig(NamedTuple):
 
     node_id: int = 1
     rack: str | None = None
+    cluster_id: str | None = None
+    """What log directories get when all are fresh; None for a random one."""
     log_dirs: tuple[str, ...] = ()
     metadata_log_dir: str = ""
     num_partitions: int = 1
@@ -247,6 +251,8 @@ class BrokerConfig(NamedTuple):
     authorizer_class_name: str = ""
     telemetry_max_bytes: int = 1_048_576
     http_listener: tuple[str, int] | None = ("127.0.0.1", 9404)
+    logger_levels: tuple[tuple[str, str], ...] = ()
+    """Loggers with the levels they have at the start, in upper case."""
     shutdown_timeout_ms: int = 20_000
 
 

@@ -68,6 +68,8 @@ MAX_LISTINGS = 8
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
+_ENDPOINT_TYPES = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
+FIRST_VERSION_WITH_ENDPOINT_TYPES = 1
 
 
 class ClusterApi:
@@ -117,7 +119,7 @@ class ClusterApi:
     ) -> DescribeClusterResponse:
         """List the brokers."""
         if request.endpoint_type != BROKER_ENDPOINTS:
-            return _wrong_endpoints(request.endpoint_type)
+            return wrong_endpoints(request.endpoint_type, BROKER_ENDPOINTS, context.api_version)
         image = self._controller.image
         brokers = []
         for broker in sorted(image.brokers.values(), key=lambda broker: broker.broker_id):
@@ -260,11 +262,19 @@ def _refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
 
 
-def _wrong_endpoints(endpoint_type: int) -> DescribeClusterResponse:
-    if endpoint_type == CONTROLLER_ENDPOINTS:
+def wrong_endpoints(asked: int, served: int, version: int) -> DescribeClusterResponse:
+    """Refuse a DescribeCluster that was meant for listeners of another kind; before v1 there were no kinds."""
+    if asked in _ENDPOINT_TYPES:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        message = "The request was sent to an endpoint of the wrong type: this is a broker."
+        message = (
+            f"The request was sent to an endpoint of type {_ENDPOINT_TYPES[served]}, "
+            f"but we wanted an endpoint of type {_ENDPOINT_TYPES[asked]}"
+        )
     else:
         code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        message = f"Unsupported endpoint type {endpoint_type}"
-    return DescribeClusterResponse(error_code=code, error_message=message, endpoint_type=endpoint_type)
+        message = f"Unsupported endpoint type {asked}"
+    return DescribeClusterResponse(
+        error_code=code if version >= FIRST_VERSION_WITH_ENDPOINT_TYPES else ErrorCode.INVALID_REQUEST,
+        error_message=message,
+        endpoint_type=asked,
+    )

@@ -11,7 +11,7 @@ Source: KIP-584, KIP-595, KIP-836, KIP-853, KIP-1022; KafkaRaftClient.handleDesc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.api.errors import code_of
 from broker.api.route import RequestContext, Route
@@ -20,6 +20,7 @@ from broker.metadata.controller.run import Controller
 from broker.metadata.controller.unregistration import plan_unregister_broker
 from broker.metadata.errors import MetadataError
 from broker.metadata.names import CLUSTER_METADATA
+from config.views import ListenerConfig
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_quorum import (
@@ -40,9 +41,12 @@ FIRST_WITH_UPGRADE_TYPES = 1
 class ClusterAdminApi:
     """Tells about the quorum, and changes what the cluster consists of."""
 
-    def __init__(self, controller: Controller, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, controller: Controller, now_ms: Callable[[], int], listeners: Sequence[ListenerConfig] = ()
+    ) -> None:
         self._controller = controller
         self._now_ms = now_ms
+        self._listeners = listeners  # of the controller
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -72,11 +76,13 @@ class ClusterAdminApi:
             high_watermark=image.end_offset,
             current_voters=[voter],
         )
-        endpoint = Listener(name=own.listener_name, host=own.host, port=own.port)
+        endpoints = [
+            Listener(name=one.name, host=one.advertised_host, port=one.advertised_port) for one in self._listeners
+        ] or [Listener(name=own.listener_name, host=own.host, port=own.port)]
         return DescribeQuorumResponse(
             error_message=None,
             topics=[ResponseTopicData(topic_name=CLUSTER_METADATA, partitions=[partition])],
-            nodes=[Node(node_id=own.node_id, listeners=[endpoint])],
+            nodes=[Node(node_id=own.node_id, listeners=endpoints)],
         )
 
     async def update_features(self, request: UpdateFeaturesRequest, context: RequestContext) -> UpdateFeaturesResponse:

@@ -54,7 +54,7 @@ from broker.runtime.pools import Pools
 from broker.telemetry.store import ClientMetricsStore
 from broker.telemetry.subscriptions import Subscriptions
 from config.dynamic import describe_topic
-from config.views import BrokerConfig, GroupConfig
+from config.views import BrokerConfig, GroupConfig, ListenerConfig
 from protocol.api_keys import ApiKey
 from protocol.uuids import random_uuid
 from storage.dirs.manager import LogManager
@@ -84,6 +84,8 @@ class Rooms(NamedTuple):
     client_metrics: ClientMetricsStore
     image: Callable[[], ClusterImage]
     """The cluster as it is now."""
+    controller_listeners: tuple[ListenerConfig, ...] = ()
+    """Those that are bound."""
 
 
 def fetch_family(rooms: Rooms) -> FetchApi:
@@ -107,7 +109,7 @@ def families(rooms: Rooms, fetch: FetchApi, table: Mapping[ApiKey, Route]) -> tu
         AlterConfigsApi(controller, node_id),
         ReassignmentsApi(controller, image),
         ElectionsApi(controller),
-        ClusterAdminApi(controller, rooms.clock.now_ms),
+        ClusterAdminApi(controller, rooms.clock.now_ms, rooms.controller_listeners),
         CredentialsApi(controller, image),
         AclsApi(
             controller,

@@ -24,9 +24,10 @@ def read_settings(name: str, text: str, arguments: Sequence[str]) -> Resolver:
         metavar="key=value",
         help="set one key over file and environment; may be given many times",
     )
+    parser.add_argument("--defaults", metavar="FILE", help="a properties file for keys that nothing else sets")
     options = parser.parse_args(arguments)
     try:
-        loaded = load(options.properties, os.environ, options.override)
+        loaded = load(options.properties, os.environ, options.override, defaults_path=options.defaults)
     except InvalidConfig as error:
         raise CommandError(error.message) from error
     for warning in loaded.warnings:

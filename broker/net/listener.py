@@ -43,7 +43,8 @@ class Listeners:
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("connections")
         self._pages = pages
-        self._shared: Shared  # set by open
+        self._shared: dict[str, Shared] = {}  # by listener; set by open
+        self.controller_listeners: tuple[ListenerConfig, ...] = ()  # those that are bound; set by bind
         self._sockets: list[tuple[socket.socket, ListenerConfig]] = []
         self._connections: dict[int, Connection] = {}
         self._per_host: Counter[str] = Counter()
@@ -73,8 +74,11 @@ class Listeners:
         self._rates.limit(limits)
 
     def bind(self) -> tuple[ListenerConfig, ...]:
-        """Bind every listener without accepting yet; a port 0 becomes the bound one, also where it is advertised."""
-        for listener in self._config.listeners:
+        """Bind every listener without accepting yet; a port 0 becomes the bound one, also where it is advertised.
+
+        Gives those of the broker.
+        """
+        for listener in self._config.listeners + self._config.controller_listeners:
             family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
             sock = socket.socket(family, socket.SOCK_STREAM)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -87,12 +91,18 @@ class Listeners:
             port = sock.getsockname()[1]
             advertised_port = listener.advertised_port or port
             self._sockets.append((sock, listener._replace(port=port, advertised_port=advertised_port)))
-        return tuple(listener for _, listener in self._sockets)
+        bound = tuple(listener for _, listener in self._sockets)
+        self.controller_listeners = bound[len(self._config.listeners) :]
+        return bound[: len(self._config.listeners)]
 
-    def open(self, dispatcher: Dispatcher) -> None:
-        """Listen and accept."""
+    def open(self, dispatcher: Dispatcher, of_controller: Dispatcher | None = None) -> None:
+        """Listen and accept; controller listeners have a dispatcher of their own."""
         max_frame_bytes = self._config.socket_request_max_bytes
-        self._shared = Shared(dispatcher, self._tasks, max_frame_bytes, self._pages, self._closed)
+        of_broker = Shared(dispatcher, self._tasks, max_frame_bytes, self._pages, self._closed)
+        self._shared = dict.fromkeys((listener.name for _, listener in self._sockets), of_broker)
+        if of_controller is not None:
+            shared = Shared(of_controller, self._tasks, max_frame_bytes, self._pages, self._closed)
+            self._shared.update(dict.fromkeys((listener.name for listener in self.controller_listeners), shared))
         for sock, listener in self._sockets:
             try:
                 sock.listen(max(self._config.socket_listen_backlog_size, 1024))
@@ -139,7 +149,7 @@ class Listeners:
         peer.setblocking(False)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._accepted += 1
-        connection = Connection(self._shared, peer, listener, host, self._accepted)
+        connection = Connection(self._shared[listener.name], peer, listener, host, self._accepted)
         connection.context.client_port = address[1]
         self._connections[connection.id] = connection
         self._per_host[host] += 1

@@ -7,6 +7,7 @@ package it lies in. Source: LoggingController.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TextIO
 
 ROOT = "root"
@@ -19,6 +20,10 @@ LEVELS = {
     "WARN": logging.WARNING,
 }
 
+_FIRST_LEVELS = {**LEVELS, "ALL": logging.NOTSET + 1, "OFF": logging.CRITICAL + 1}
+"""Log4j has two more, which no administrator can ask for while a broker runs."""
+PACKAGES = frozenset(("broker", "config", "native", "protocol", "storage"))
+"""Where our loggers live; a configuration that was made for Apache Kafka names classes of it."""
 
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 """What a terminal or a collector of lines would act upon, and how it is spelled."""
@@ -39,6 +44,13 @@ def log_to(stream: TextIO) -> None:
     handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.root.addHandler(handler)
     logging.root.setLevel(logging.INFO)
+
+
+def set_first_levels(levels: Iterable[tuple[str, str]]) -> None:
+    """Give loggers the levels that the configuration wants; a name that no module of ours has does nothing."""
+    for name, level in levels:
+        if name == ROOT or name.partition(".")[0] in PACKAGES:
+            _logger(name).setLevel(_FIRST_LEVELS[level])
 
 
 def levels() -> dict[str, str]:

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from config.key import ConfigKey
-from config.keys.rows import BOOLEAN, CLUSTER_WIDE, HIGH, HOST_AND_PORT, INT, LIST, LONG, LOW, MEDIUM, STRING, broker
-from config.validators import ListOf, Range
+from config.keys.rows import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    HIGH,
+    HOST_AND_PORT,
+    INT,
+    LIST,
+    LOGGER_LEVEL,
+    LONG,
+    LOW,
+    MEDIUM,
+    STRING,
+    broker,
+)
+from config.validators import ListOf, Matching, Range
 
 METRIC_FAMILIES = ("odradek", "jmx", "kafka_exporter")
 
@@ -34,6 +47,22 @@ KEYS: tuple[ConfigKey, ...] = (
         LOW,
         "Whether the metrics page has series of every single partition.",
         CLUSTER_WIDE,
+    ),
+    broker(
+        "odradek.cluster.id",
+        STRING,
+        None,
+        Matching(r"[A-Za-z0-9_.\-]{1,64}", "up to 64 letters, digits and -_."),
+        LOW,
+        "Cluster id that log directories get when all are fresh; a random one when absent. Others keep theirs.",
+    ),
+    broker(
+        "odradek.logger.levels",
+        LIST,
+        (),
+        LOGGER_LEVEL,
+        LOW,
+        "Levels of loggers at the start, as in root=WARN,broker.coordinator=DEBUG; names that are not ours do nothing.",
     ),
     broker(
         "odradek.shutdown.timeout.ms",

@@ -37,6 +37,10 @@ PROTOCOL_MAP = Matching(
 PER_IP_LIMITS = Matching(r"(\s*[^,\s]+:[0-9]{1,9}\s*(,|$))*", "host:count pairs separated by commas")
 HOST_AND_PORT = Matching(r"(\[[0-9a-fA-F:.%]+\]|[^:\s]*):[0-9]{1,5}", "host:port", whole="")
 THROTTLED_REPLICAS = Matching(r"[0-9]+:[0-9]+", "[partitionId]:[brokerId],...", whole="*")
+LOGGER_LEVEL = Matching(
+    r"[^=,\s]+=(?i:TRACE|DEBUG|INFO|WARN|ERROR|FATAL|ALL|OFF)",
+    "logger=level, where a logger is root or the name of a package or module",
+)
 OFFSET_RESET = Matching(
     r"(?i:latest|earliest|by_duration:P.*[0-9].*)",
     "latest, earliest or by_duration: and an ISO 8601 duration",

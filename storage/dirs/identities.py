@@ -25,11 +25,16 @@ def ensure_listed_once(fs: FileSystem, dirs: Sequence[LogDir]) -> None:
         seen[canonical] = log_dir.path
 
 
-def settle_identities(fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_id: int, cluster_id: str | None) -> str:
+def settle_identities(
+    fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_id: int, fresh_cluster_id: str | None
+) -> str:
     """Compare the identities of opened directories and complete them; return the cluster id.
+
+    When all of them are fresh, that is `fresh_cluster_id`, or a random one.
 
     A directory that cannot be written goes offline. Raises: InconsistentDirs. Blocking: disk.
     """
+    cluster_id = None
     directory_ids = set()
     for log_dir in dirs:
         found = log_dir.properties
@@ -51,7 +56,7 @@ def settle_identities(fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_
         if found.directory_id is not None and found.directory_id in directory_ids:
             raise InconsistentDirs(f"log directory {log_dir.path} has the directory.id of another one")
         directory_ids.add(found.directory_id)
-    cluster_id = cluster_id or format_uuid(random_uuid(rng.random_bytes))
+    cluster_id = cluster_id or fresh_cluster_id or format_uuid(random_uuid(rng.random_bytes))
     for log_dir in dirs:
         try:
             log_dir.settle_identity(cluster_id, node_id, rng)

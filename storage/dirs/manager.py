@@ -124,7 +124,7 @@ class LogManager:
 
     # --- start ---
 
-    def open_dirs(self, node_id: int, cluster_id: str | None = None) -> str:
+    def open_dirs(self, node_id: int, fresh_cluster_id: str | None = None) -> str:
         """Create, lock and identify the directories; return the cluster id, a new one when every dir is fresh.
 
         Raises: InconsistentDirs, DirLocked, NoUsableDir; locks taken so far are given back. Blocking: disk.
@@ -138,7 +138,7 @@ class LogManager:
             for log_dir, failure in failures:
                 log_dir.fail(failure)
             return settle_identities(
-                self._fs, self._rng, list(self.online_dirs()), node_id=node_id, cluster_id=cluster_id
+                self._fs, self._rng, list(self.online_dirs()), node_id=node_id, fresh_cluster_id=fresh_cluster_id
             )
         except StorageError:
             self._release_locks()

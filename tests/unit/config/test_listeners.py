@@ -58,7 +58,7 @@ def test_ipv6_and_port_zero():
     assert (listener.host, listener.port, listener.advertised_host, listener.advertised_port) == ("::1", 0, "::1", 0)
 
 
-def test_controller_listeners_are_not_opened():
+def test_clients_are_not_told_of_controller_listeners():
     config = network(
         listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
         advertised_listeners="PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
@@ -66,6 +66,23 @@ def test_controller_listeners_are_not_opened():
         listener_security_protocol_map=KRAFT_MAP,
     )
     assert [listener.name for listener in config.listeners] == ["PLAINTEXT"]
+    assert config.controller_listeners == (ListenerConfig("CONTROLLER", "PLAINTEXT", "", 9093, "localhost", 9093),)
+
+
+def test_a_controller_listener_needs_neither_a_map_nor_a_name_of_the_machine():
+    config = network(
+        host_name=None, listeners="PLAINTEXT://127.0.0.1:1,QUORUM://:2", controller_listener_names="QUORUM"
+    )
+    assert config.controller_listeners == (ListenerConfig("QUORUM", "PLAINTEXT", "", 2, "localhost", 2),)
+
+
+def test_a_controller_listener_that_a_map_leaves_out_is_refused():
+    message = refusal(
+        listeners="PLAINTEXT://127.0.0.1:1,QUORUM://:2",
+        controller_listener_names="QUORUM",
+        listener_security_protocol_map=KRAFT_MAP,
+    )
+    assert "Invalid value QUORUM for configuration listeners" in message
 
 
 def test_several_named_listeners():

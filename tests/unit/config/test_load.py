@@ -166,6 +166,61 @@ def test_advertised_without_listeners_listens_everywhere():
     assert (listener.host, listener.port, listener.advertised_host) == ("0.0.0.0", 9092, "broker.example")
 
 
+DEFAULTS = """\
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+advertised.listeners=PLAINTEXT://localhost:9092
+controller.listener.names=CONTROLLER
+log.dirs=/default
+node.id=4
+"""
+
+
+@pytest.fixture
+def with_defaults(tmp_path):
+    path = tmp_path / "defaults.properties"
+    path.write_text(DEFAULTS)
+
+    def load_with(*overrides, **environ):
+        resolver = load(None, environ, overrides, defaults_path=str(path)).resolver
+        listener = network_config(resolver).listeners[0]
+        return resolver, (listener.name, listener.host, listener.port, listener.advertised_host)
+
+    return load_with
+
+
+def test_defaults_stand_below_everything_that_is_given(with_defaults):
+    resolver, listener = with_defaults(KAFKA_NUM_PARTITIONS="3")
+    assert listener == ("PLAINTEXT", "", 9092, "localhost")
+    assert broker_config(resolver).log_dirs == ("/default",)
+    assert resolver.static["log.dirs"].origin == "defaults.properties:4"
+    assert broker_config(with_defaults("log.dirs=/given")[0]).log_dirs == ("/given",)
+
+
+def test_a_default_gives_way_to_another_spelling_of_its_setting(with_defaults):
+    resolver, _ = with_defaults("log.dir=/given", "broker.id=9")
+    config = broker_config(resolver)
+    assert (config.log_dirs, config.node_id) == (("/given",), 9)
+
+
+def test_listeners_and_what_is_advertised_of_them_come_from_one_place(with_defaults):
+    assert with_defaults("listeners=PLAINTEXT://10.0.0.1:1")[1] == ("PLAINTEXT", "10.0.0.1", 1, "10.0.0.1")
+    environ = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker.example:29092"}
+    assert with_defaults(**environ)[1] == ("PLAINTEXT", "0.0.0.0", 29092, "broker.example")
+
+
+def test_a_default_that_is_no_legal_value_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "defaults.properties"
+    path.write_text("num.partitions=none\n")
+    with pytest.raises(InvalidConfig, match=r"num\.partitions.*\(defaults\.properties:1\)"):
+        load(None, {}, [], defaults_path=str(path))
+
+
+def test_levels_of_loggers_are_pairs_in_upper_case():
+    config = broker_config(load(None, {}, ["odradek.logger.levels=root=warn, broker.api=Debug"]).resolver)
+    assert config.logger_levels == (("root", "WARN"), ("broker.api", "DEBUG"))
+    assert "odradek.logger.levels" in refusal("odradek.logger.levels=root=LOUD")
+
+
 def test_http_listener_can_be_off_or_ipv6():
     assert broker_config(load(None, {}, ["odradek.http.listener="]).resolver).http_listener is None
     assert broker_config(load(None, {}, ["odradek.http.listener=[::1]:0"]).resolver).http_listener == ("::1", 0)

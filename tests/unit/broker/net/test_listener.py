@@ -141,6 +141,18 @@ async def test_each_connection_knows_the_listener_it_came_through(rig: Rig) -> N
     assert rig.echo.through == ["B", "A"]
 
 
+async def test_controller_listeners_have_a_dispatcher_of_their_own(rig: Rig) -> None:
+    bound = rig.bind(listener("A"), controller_listeners=(listener("C"),))
+    assert [one.name for one in bound] == ["A"]
+    (controllers,) = rig.listeners.controller_listeners
+    assert controllers.port
+    theirs = Echo()
+    rig.listeners.open(rig.echo, theirs)
+    for one in (*bound, controllers):
+        assert await rig.ask(await rig.connect(one), b"hello") == frame(b"hello")
+    assert (rig.echo.through, theirs.through) == (["A"], ["C"])
+
+
 async def test_nobody_is_served_between_bind_and_open(rig: Rig) -> None:
     """A port is taken early, so that a second broker fails before a long recovery; clients wait or are refused."""
     (bound,) = rig.bind()

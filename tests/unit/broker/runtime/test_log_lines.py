@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.runtime.loggers import log_to
+from broker.runtime.loggers import log_to, set_first_levels
 
 
 @pytest.fixture
@@ -34,3 +34,14 @@ def test_a_traceback_keeps_its_lines(stream: io.StringIO) -> None:
     first, *others = stream.getvalue().splitlines()
     assert first.endswith("ERROR here failed")
     assert others[0] == "Traceback (most recent call last):" and others[-1] == "ValueError: why"
+
+
+def test_levels_that_are_configured_hold_for_modules_of_ours(stream: io.StringIO) -> None:
+    ours, theirs = logging.getLogger("broker.made.up"), logging.getLogger("kafka.server.KafkaApis")
+    set_first_levels([("root", "OFF"), ("broker.made", "DEBUG"), (theirs.name, "ALL")])
+    try:
+        ours.debug("heard")
+        theirs.critical("not heard")
+        assert [line.split(" ", 2)[2] for line in stream.getvalue().splitlines()] == ["DEBUG broker.made.up heard"]
+    finally:
+        logging.getLogger("broker.made").setLevel(logging.NOTSET)

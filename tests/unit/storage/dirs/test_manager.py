@@ -53,6 +53,18 @@ def test_a_fresh_directory_is_formatted_and_found_again(manager_of, tmp_path):
     assert not manager_of(tmp_path / "deep/a").dirs[0].was_clean
 
 
+def test_only_fresh_directories_take_the_cluster_id_that_is_wanted(fs, clock, rng, tmp_path):
+    def cluster_of(wanted: str | None) -> str:
+        manager = LogManager(fs, clock, rng, [str(tmp_path / "a")])
+        found = manager.open_dirs(1, wanted)
+        manager.close()
+        return found
+
+    assert cluster_of("wanted") == "wanted"
+    assert cluster_of("another") == "wanted"
+    assert cluster_of(None) == "wanted"
+
+
 def test_logs_survive_clean_and_unclean_stops(manager_of, tmp_path):
     tp = TopicPartition("my.topic-1", 3)
     manager = manager_of(tmp_path)
