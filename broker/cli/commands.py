@@ -23,10 +23,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "The broker",
         (
-            Command("serve", "run the broker in the foreground", "broker.cli.serve"),
+            Command("serve", "run the broker in the foreground", "broker.cli.serve", "kafka-server-start.sh"),
             Command(
                 "config", "print the configuration in force and where each value comes from", "broker.cli.configuration"
             ),
+            Command("storage", "make ids and format log directories", "broker.cli.formatting", "kafka-storage.sh"),
+            Command("cluster", "tell which cluster a broker belongs to", "broker.cli.cluster", "kafka-cluster.sh"),
         ),
     ),
     (

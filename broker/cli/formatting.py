@@ -17,8 +17,8 @@ from config.errors import InvalidConfig
 from config.load import load
 from config.views import BrokerConfig
 from protocol.uuids import format_uuid, random_uuid
-from storage.dirs.manager import LogManager
 from storage.checkpoints.meta_properties import read_meta_properties
+from storage.dirs.manager import LogManager
 from storage.env.clock import SystemClock, SystemRng
 from storage.env.posix import PosixFileSystem
 from storage.errors import StorageError
