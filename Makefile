@@ -19,6 +19,8 @@ T ?= tests
 WORKERS ?= 3
 SPREAD := -n $(WORKERS)
 PACKAGES := broker protocol storage config native
+BUILDER ?= docker
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # `make PURE=1 ...` runs the sources and compiles nothing.
 ifdef PURE
@@ -143,8 +145,10 @@ docs: $(PROJECT_STAMP)
 	$(BIN)/python -m broker.metrics.docs > docs/metrics.md
 	$(BIN)/python docker/grafana/generator
 
+# `make image BUILDER=buildah` needs no container engine; its own format would lose the health check.
 image:
-	docker build --file docker/Dockerfile --tag odradek:dev .
+	$(BUILDER) build $(if $(findstring buildah,$(BUILDER)),--format docker) --file docker/Dockerfile \
+		--build-arg VERSION=$(VERSION) --tag odradek:dev $(IMAGE_OPTIONS) .
 
 ci: lint test
 
