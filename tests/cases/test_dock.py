@@ -19,7 +19,7 @@ import pytest
 
 from tests.harness import batches
 from tests.harness.broker import BrokerFailed, reference_wanted
-from tests.harness.entry_point import HEALTHCHECK, EntryPoint, variable
+from tests.harness.entry_point import HEALTHCHECK, WITHOUT_PRIVILEGES, EntryPoint, variable
 from tests.harness.ports import free_port
 from tests.harness.raw import RawClient
 
@@ -87,6 +87,18 @@ def test_dock_01_a_signal_before_the_broker_handles_any_ends_the_process(make: M
     assert container.stop(timeout_s=GRACE_S) == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a process the first one")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_dock_01_process_1_gets_the_signals_that_have_no_default_for_it(make: Make, number: signal.Signals) -> None:
+    container = make()
+    container.wrapper = ("unshare", "--pid", "--fork")
+    container.start()
+    first = int(Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text())
+    os.kill(first, number)
+    assert container.wait(timeout_s=GRACE_S) == 0
+    assert marker_of(container).exists()
+
+
 def test_dock_02_a_taken_port(make: Make) -> None:
     container = make()
     with socket.create_server((container.host, container.port)):
@@ -106,7 +118,7 @@ def test_dock_02_a_taken_port_of_the_pages(make: Make) -> None:
 
 def test_dock_02_a_directory_that_may_only_be_read(make: Make) -> None:
     container = make()
-    container.is_restricted = True
+    container.wrapper = WITHOUT_PRIVILEGES
     container.data_directory.mkdir()
     container.data_directory.chmod(0o555)
     line = ended(container)
@@ -120,7 +132,7 @@ def test_dock_02_a_directory_that_may_only_be_read(make: Make) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 def test_dock_02_a_directory_of_another_user(make: Make) -> None:
     container = make()
-    container.is_restricted = True
+    container.wrapper = WITHOUT_PRIVILEGES
     container.data_directory.mkdir(mode=0o755)
     os.chown(container.data_directory, 12_345, 12_345)
     assert "Permission denied" in ended(container)

@@ -11,8 +11,8 @@ from tests.harness.broker import ROOT, BrokerProcess
 
 SCRIPT = ROOT / "docker" / "entrypoint"
 HEALTHCHECK = ROOT / "docker" / "healthcheck"
-OVERRIDES_OF_PERMISSIONS = "-dac_override,-dac_read_search,-fowner"
-"""What root loses to be refused what other users are."""
+WITHOUT_PRIVILEGES = () if os.geteuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
+"""What to run a command by, so that root is refused what other users are."""
 
 
 def variable(key: str) -> str:
@@ -28,8 +28,8 @@ def variables(properties: Mapping[str, str]) -> dict[str, str]:
 class EntryPoint(BrokerProcess):
     """One broker that is started by the script."""
 
-    is_restricted = False
-    """Whether root's right to pass over permissions is taken from it."""
+    wrapper: tuple[str, ...] = ()
+    """What the script is run by."""
 
     def __init__(
         self,
@@ -43,10 +43,7 @@ class EntryPoint(BrokerProcess):
 
     def command(self) -> list[str]:
         """Return the script with its arguments."""
-        command = [str(SCRIPT), *self.arguments]
-        if self.is_restricted and os.geteuid() == 0:
-            return ["setpriv", f"--bounding-set={OVERRIDES_OF_PERMISSIONS}", *command]
-        return command
+        return [*self.wrapper, str(SCRIPT), *self.arguments]
 
     def prepare(self) -> None:
         """Put `odradek` on the path, and the settings into variables."""
