@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from broker.cli.consume_options import Plan, parse
 from broker.cli.errors import CommandError
@@ -29,14 +30,37 @@ POLL_S = 0.5
 def run(arguments: Sequence[str]) -> int:
     """Run the command."""
     options, plan = parse(arguments)
-    signal.signal(signal.SIGTERM, _on_term)
-    count = Counter()
-    try:
-        with connected(options, Settings(client_id="console-consumer")) as client:
-            _consume(client, options, plan, count)
-    finally:
-        print(f"Processed a total of {count.written} messages", file=sys.stderr)
-    return 0
+    with Ending() as ending, connected(options, Settings(client_id="console-consumer")) as client:
+        count = Counter()
+        try:
+            _consume(_consumer(client, options, plan), options, plan, count, ending)
+        finally:
+            print(f"Processed a total of {count.written} messages", file=sys.stderr)
+        return ending.status
+
+
+class Ending:
+    """Waits for a signal to end. The first is seen between two polls, where it is known what was written.
+
+    The second ends everything at once.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0  # of a process that a signal has ended; changed by the first one
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Ending:
+        self._before = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _on_signal(self, number: int, _: object) -> None:
+        if self.status:
+            raise SystemExit(self.status)
+        self.status = 128 + number
 
 
 class Counter:
@@ -46,22 +70,17 @@ class Counter:
         self.written = 0  # changed by whoever writes
 
 
-def _on_term(number: int, _: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def _consume(client: Client, options: Namespace, plan: Plan, count: Counter) -> None:
-    consumer = _consumer(client, options, plan)
-    now_s = client.settings.now_s
-    silent_since_s = now_s()
+def _consume(consumer: Consumer, options: Namespace, plan: Plan, count: Counter, ending: Ending) -> None:
+    silent_since_s = time.monotonic()
+    timeout_s = None if options.timeout_ms is None else options.timeout_ms / 1000
     try:
-        while options.max_messages is None or count.written < options.max_messages:
-            found = consumer.poll(POLL_S if options.timeout_ms is None else min(POLL_S, options.timeout_ms / 1000))
+        while not ending.status and (options.max_messages is None or count.written < options.max_messages):
+            found = consumer.poll(POLL_S if timeout_s is None else min(POLL_S, timeout_s))
             if found:
                 left = None if options.max_messages is None else options.max_messages - count.written
                 _write(found[:left], plan.render, options.skip_message_on_error, consumer, count)
-                silent_since_s = now_s()
-            elif options.timeout_ms is not None and now_s() - silent_since_s >= options.timeout_ms / 1000:
+                silent_since_s = time.monotonic()
+            elif timeout_s is not None and time.monotonic() - silent_since_s >= timeout_s:
                 return
     finally:
         consumer.close()

@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from broker.cli.errors import CommandError
 from broker.cli.online import add_connection_options, connected
 from broker.cli.options import Parser
 from broker.cli.output import print_json, print_lines
 from broker.cli.topic_names import TopicFilter
-from broker.client.client import Client, Result
+from broker.client.client import Client
 from broker.client.cluster import TopicPartition
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from broker.client.log_offsets import NO_OFFSET, log_offsets
 
 TIMES = {
     "latest": -1,
@@ -29,9 +28,6 @@ TIMES = {
     "earliest-pending-upload": -6,
 }
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
-CONSUMER = -1
-NO_OFFSET = -1
-TIMEOUT_MS = 30_000
 
 Wanted = Callable[[TopicPartition], bool]
 
@@ -127,23 +123,10 @@ def _numbers(text: str | None) -> set[int]:
 
 
 def _offsets(client: Client, partitions: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
-    def build(led: list[TopicPartition]) -> ListOffsetsRequest:
-        topics: dict[str, ListOffsetsTopic] = {}
-        for name, number in led:
-            topic = topics.setdefault(name, ListOffsetsTopic(name=name))
-            topic.partitions.append(ListOffsetsPartition(partition_index=number, timestamp=timestamp))
-        return ListOffsetsRequest(replica_id=CONSUMER, topics=list(topics.values()), timeout_ms=TIMEOUT_MS)
-
     found = {}
-    for partition, (refused, offset) in client.ask_leaders(partitions, build, _results).items():
+    for partition, (refused, offset) in log_offsets(client, dict.fromkeys(partitions, timestamp)).items():
         if refused is not None:
             print(f"Skip getting offsets for topic-partition {partition} due to error: {refused}", file=sys.stderr)
         elif offset is not None and offset != NO_OFFSET:
             found[partition] = offset
     return found
-
-
-def _results(response: Any) -> Iterable[Result[int]]:
-    for topic in response.topics:
-        for row in topic.partitions:
-            yield TopicPartition(topic.name, row.partition_index), row.error_code, row.offset

@@ -13,11 +13,11 @@ from tests.harness.tool_host import Done
 
 def attempt(name: str, *arguments: str, bootstrap: str | None = None) -> Done:
     """Run a command, whatever its exit status is."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True), io.StringIO()
     where = () if bootstrap is None else ("--bootstrap-server", bootstrap)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([name, *where, *arguments])
-    return Done(code, out.getvalue(), err.getvalue())
+    return Done(code, out.buffer.getvalue().decode(), err.getvalue())
 
 
 def run(name: str, *arguments: str, bootstrap: str | None = None) -> str:

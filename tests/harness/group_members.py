@@ -1,0 +1,59 @@
+"""Live members of consumer groups, in threads: librdkafka consumers that commit what they read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+
+from confluent_kafka import Consumer, KafkaException
+
+from broker.client.client import Client
+from broker.client.groups import committed_offsets, describe_group
+from tests.harness.raw import eventually
+
+
+class LiveMember:
+    """A consumer of its own thread; it commits all that it reads."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Iterable[str], protocol: str, instance: str = "") -> None:
+        config = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": f"client-of-{group}",
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+        self._consumer = Consumer({**config, "group.instance.id": instance} if instance else config)
+        self._consumer.subscribe(list(topics))
+        self._has_to_stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._has_to_stop.is_set():
+            message = self._consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                with suppress(KafkaException):  # its group rebalances: somebody will read it again
+                    self._consumer.commit(message, asynchronous=False)
+        self._consumer.close()
+
+    def stop(self) -> None:
+        """Let it leave its group."""
+        self._has_to_stop.set()
+        self._thread.join()
+
+
+def wait_until_settled(bootstrap: str, group: str, *, members: int, committed: int) -> None:
+    """Wait until a group has so many members that all hold something, and has committed so many records."""
+
+    def is_settled() -> bool:
+        found = describe_group(client, group)
+        holds = [member.partitions for member in found.members]
+        done = sum(one.offset for one in committed_offsets(client, group).values())
+        return found.state == "Stable" and len(holds) == members and all(holds) and done == committed
+
+    with Client(bootstrap) as client:
+        eventually(is_settled)
