@@ -39,7 +39,7 @@ class HttpSide:
         self._metrics_config = metrics_config
         self._coordinators = coordinators
         self._lag = LagWatch(watched.partitions, pools, clock)
-        sources = broker_sources(watched, coordinators, self._lag, retention_seconds)
+        sources = broker_sources(watched, coordinators, self._lag, retention_seconds, clock.monotonic_ns)
         self._metrics = MetricsPage(
             sources, metrics_config, partial(pools.io, HTTP_POOL), clock.monotonic_ns, watched.stats.scrapes
         )

@@ -94,6 +94,10 @@ class CorruptRecord(AppendRefused):
     """CRC, size field or compressed payload do not hold together (CORRUPT_MESSAGE)."""
 
 
+class WrongChecksum(CorruptRecord):
+    """The CRC of a batch is not what its header says."""
+
+
 class RecordTooLarge(AppendRefused):
     """A batch is larger than max.message.bytes (MESSAGE_TOO_LARGE)."""
 
@@ -132,6 +136,18 @@ class RecordsRefused(AppendRefused):
 
 class InvalidRecord(RecordsRefused):
     """Header or record structure is not acceptable (INVALID_RECORD)."""
+
+
+class InvalidMagic(InvalidRecord):
+    """The format of the batch is older than what is accepted."""
+
+
+class InvalidOffsets(InvalidRecord):
+    """Offsets, sequence numbers or the number of records in the header do not fit each other."""
+
+
+class MissingKeys(InvalidRecord):
+    """Records without a key for a compacted topic."""
 
 
 class InvalidTimestamp(RecordsRefused):

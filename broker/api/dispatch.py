@@ -25,6 +25,7 @@ from protocol.frame import SIZE_BYTES, pack_size_into
 from protocol.headers import UnsupportedVersion, decode_request_header, response_prefix
 from protocol.messages import REQUESTS
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from protocol.told_errors import Finder, compile_finder
 
 logger: Final = logging.getLogger(__name__)
 
@@ -50,7 +51,16 @@ class Peer(Protocol):
 class _Served:
     """A route and what is looked up once for it."""
 
-    __slots__ = ("api_key", "first_version", "handler", "is_exempt", "last_version", "request_type", "stats")
+    __slots__ = (
+        "api_key",
+        "find_errors",
+        "first_version",
+        "handler",
+        "is_exempt",
+        "last_version",
+        "request_type",
+        "stats",
+    )
 
     def __init__(self, route: Route, stats: RequestStats) -> None:
         self.api_key = route.api_key
@@ -59,6 +69,7 @@ class _Served:
         self.handler = route.handler
         self.is_exempt = route.is_exempt
         self.request_type: type[Any] | None = None  # loaded with the first request
+        self.find_errors: Finder | None = None  # compiled with the first response
         self.stats = stats
 
 
@@ -127,7 +138,7 @@ class Dispatcher:
                 return True, pieces
         except Exception as failure:
             raise self._failed(served, context, failure) from failure
-        return False, self._finish(served, connection, outcome, started_ns)
+        return False, self._finish(served, connection, outcome, started_ns, self.monotonic_ns())
 
     def _run_plain(
         self, plain: tuple[Plain, _Served], frame: memoryview, connection: Peer, started_ns: int
@@ -163,19 +174,26 @@ class Dispatcher:
 
     def _begin_parked(self, parked: Parked, served: _Served, connection: Peer, started_ns: int) -> None:
         """Bring the answer of a parked request to its connection."""
-
-        def answered(pieces: list[Any]) -> None:
-            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
-            connection.answer_parked(pieces)
+        parked_ns = self.monotonic_ns()
+        worked = (parked_ns - started_ns) / 1e9
 
         def failed(failure: Exception) -> None:
-            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
+            served.stats.observe_wait(worked, (self.monotonic_ns() - parked_ns) / 1e9)
             connection.fail_parked(self._failed(served, connection.context, failure))
+
+        def answered(answer: Any) -> None:
+            try:
+                pieces: list[Any] = answer if type(answer) is list else self._answer(served, connection, answer)
+            except Exception as failure:
+                failed(failure)
+                return
+            served.stats.observe_wait(worked, (self.monotonic_ns() - parked_ns) / 1e9)
+            connection.answer_parked(pieces)
 
         parked.begin(answered, failed)
 
     async def _finish(
-        self, served: _Served, connection: Peer, work: Coroutine[Any, Any, Any], started_ns: int
+        self, served: _Served, connection: Peer, work: Coroutine[Any, Any, Any], started_ns: int, parked_ns: int
     ) -> list[Any]:
         """Carry on a request that waits."""
         try:
@@ -183,7 +201,7 @@ class Dispatcher:
         except Exception as failure:
             raise self._failed(served, connection.context, failure) from failure
         finally:
-            served.stats.latency.observe((self.monotonic_ns() - started_ns) / 1e9)
+            served.stats.observe_wait((parked_ns - started_ns) / 1e9, (self.monotonic_ns() - parked_ns) / 1e9)
 
     def _answer(self, served: _Served, connection: Peer, response: Any) -> list[Any]:
         """Encode what the handler gave."""
@@ -197,7 +215,18 @@ class Dispatcher:
         prefix = SIZE_GAP + response_prefix(served.api_key, context.api_version, context.correlation_id)
         if isinstance(response, EncodedResponse):
             return _framed([bytearray(prefix + response.body)])
+        self._count_errors(served, response)
         return _framed(encode(response, context.api_version, prefix))
+
+    def _count_errors(self, served: _Served, response: Any) -> None:
+        """Count the error codes that a response tells; the plain way has none to tell."""
+        find = served.find_errors
+        if find is None:
+            find = served.find_errors = compile_finder(type(response))
+        codes: list[int] = []
+        find(response, codes)
+        if codes:
+            served.stats.count_errors(codes)
 
     def _answer_metered(self, meter: RequestMeter, served: _Served, connection: Peer, response: Any) -> list[Any]:
         """Close a request's account; what it has to wait is told in its response, where there is a place for it."""
@@ -233,6 +262,7 @@ class Dispatcher:
         self._stats.refused_frames += 1
         if unsupported.api_key != ApiKey.API_VERSIONS:
             raise CloseConnection(f"api key {unsupported.api_key} version {unsupported.api_version} is not served")
+        self._stats.of(ApiKey.API_VERSIONS.name.lower()).count_errors([ErrorCode.UNSUPPORTED_VERSION])
         response = ApiVersionsResponse(
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=[

@@ -155,6 +155,10 @@ class FetchApi:
         last_topic: str | bytes | None = None
         served: list[Key] = []
         for key, data in reading.results.items():
+            partition = reading.partitions[key]
+            if goes_out and partition is not None and not data.error_code:
+                partition.stats.fetch_requests += 1
+                partition.stats.bytes_out += len(data.records or b"")
             if session is not None:
                 has_news = opened.wanted[key].has_news(data, goes_out)
                 if is_incremental and not has_news:
@@ -192,6 +196,7 @@ class FetchApi:
     ) -> PartitionData:
         """Describe a partition that cannot be read."""
         code = code_of(failure, context)
+        self._partitions.traffic.refused_fetch(partition.tp.topic if partition is not None else None, failure)
         if isinstance(failure, StorageFailure):
             self._partitions.fail_dir_of(failure)
         if code is ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:

@@ -19,11 +19,10 @@ from broker.partition.manager import PartitionManager
 from broker.partition.partition import READ_COMMITTED, Partition
 from broker.partition.purgatory import Parked, Purgatory
 from protocol.api_keys import ApiKey
-from protocol.codec import decode, encode
+from protocol.codec import decode
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.fast.fetch import FetchFrame, Found, fetch_answer, read_fetch
-from protocol.frame import SIZE_BYTES, pack_size_into
-from protocol.headers import decode_request_header, response_prefix
+from protocol.headers import decode_request_header
 from protocol.messages.fetch import FetchRequest, FetchResponse
 from storage.segment.region import Region
 
@@ -199,7 +198,12 @@ class _Reading:
         regions = self.regions
         for index, wanted in enumerate(self.targets):
             region = regions[index]
-            offsets = self.partitions[index].log.offsets
+            partition = self.partitions[index]
+            stats = partition.stats
+            stats.fetch_requests += 1
+            if region is not None:
+                stats.bytes_out += len(region)
+            offsets = partition.log.offsets
             high_watermark = offsets.high_watermark
             log_start_offset = offsets.log_start_offset
             if session is not None:
@@ -214,11 +218,9 @@ class _Reading:
                 wanted.high_watermark = high_watermark
                 wanted.log_start_offset = log_start_offset
                 wanted.had_error = False
-            topic, partition = wanted.key
+            topic, number = wanted.key
             aborted = self.aborted.get(index, []) if is_committed else None
-            found.append(
-                (topic, partition, high_watermark, offsets.last_stable_offset, log_start_offset, aborted, region)
-            )
+            found.append((topic, number, high_watermark, offsets.last_stable_offset, log_start_offset, aborted, region))
         if session is not None and len(served) < len(session.wanted):
             session.served(served)  # when all were, their order stays
         session_id = session.id if session is not None else NO_SESSION_ID
@@ -254,10 +256,10 @@ class ParkedFetch(Parked):
         self._index_of = {partition: index for index, partition in enumerate(reading.partitions)}
         for partition in reading.partitions:
             partition.waiters.add(self)
-        self._answered: Callable[[list[Any]], None]
+        self._answered: Callable[[Any], None]
         self._failed: Callable[[Exception], None]
 
-    def begin(self, answered: Callable[[list[Any]], None], failed: Callable[[Exception], None]) -> None:
+    def begin(self, answered: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
         """Say who is called with the answer."""
         self._answered = answered
         self._failed = failed
@@ -314,15 +316,10 @@ class ParkedFetch(Parked):
         """Have the long way answer."""
         self._leave()
         self._reading.release()
-        version, correlation_id = self._context.api_version, self._context.correlation_id
         try:
-            request = decode(FetchRequest, version, self._body)
+            request = decode(FetchRequest, self._context.api_version, self._body)
             response = self._way.answer_now(request, self._opened, self._context)
-            pieces = encode(
-                response, version, bytes(SIZE_BYTES) + response_prefix(ApiKey.FETCH, version, correlation_id)
-            )
         except Exception as failure:
             self._failed(failure)
             return
-        pack_size_into(pieces[0], 0, sum(map(len, pieces)) - SIZE_BYTES)  # type: ignore[arg-type]
-        self._answered(pieces)
+        self._answered(response)

@@ -186,6 +186,7 @@ class ProduceApi:
                 result = partition.append(records, acks=acks, request_version=version, validated=validated)
                 results.append(result)
             except Exception as failure:
+                self._partitions.traffic.refused_batch(partition.tp[0], failure)
                 failures[len(results)] = failure
                 results.append(_NOT_APPENDED)
         if failures or context.meter is not None:
@@ -305,6 +306,7 @@ class ProduceApi:
                 with partition.log.transactions.in_hand(verification):
                     result = partition.append(records, acks=acks, request_version=version, validated=validated)
         except Exception as failure:
+            self._partitions.traffic.refused_batch(topic, failure)
             return self._failure(topic, index, failure, context)
         return _succeeded(index, result)
 

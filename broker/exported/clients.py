@@ -9,8 +9,10 @@ from broker.api.fetch_sessions import FetchSessions
 from broker.exported.parts import Watched
 from broker.live_quotas import LiveQuotas
 from broker.metrics.catalog import jmx, own
-from broker.metrics.instruments import BrokerStats, RequestStats, ScrapeStats
-from broker.metrics.sources import AnySource, HistogramSource, Sample, Source, single, single_histogram
+from broker.metrics.instruments import ScrapeStats
+from broker.metrics.sources import AnySource, Line, Sample, Source, Table, single, single_histogram
+from broker.net.census import by_listener, held_by
+from broker.net.listener import Listeners
 from broker.quota.kind import Use
 from broker.telemetry.store import ClientMetricsStore
 
@@ -20,27 +22,29 @@ MAX_QUOTA_SERIES = 200
 
 def client_sources(watched: Watched) -> Iterator[AnySource]:
     """Yield a source for every row about what clients do."""
-    connections = watched.connections
-    yield single(jmx.CONNECTIONS, lambda: connections.connection_count)
-    yield single(jmx.CONNECTIONS_ACCEPTED, lambda: connections.accepted_count)
-    yield from _request_sources(watched.stats)
+    yield from _connection_sources(watched.connections)
     yield from _scrape_sources(watched.stats.scrapes)
     yield from _session_sources(watched.sessions)
     yield from _quota_sources(watched.quotas)
     yield from _pushed_sources(watched.client_metrics)
 
 
-def _request_sources(stats: BrokerStats) -> Iterator[AnySource]:
-    def per_api(value: Callable[[RequestStats], int]) -> Iterable[Sample]:
-        return (((api,), value(of_api)) for api, of_api in stats.requests.items())
+def _connection_sources(connections: Listeners) -> Iterator[AnySource]:
+    def per_listener() -> Iterable[Sample | None]:
+        for found in by_listener(connections):
+            if found is None:
+                yield None
+            else:
+                yield from (((listener,), count) for listener, count in found.items())
 
-    yield Source(own.REQUEST_BYTES, lambda: per_api(lambda one: one.received_bytes))
-    yield Source(own.REQUEST_FAILURES, lambda: per_api(lambda one: one.failed))
-    yield Source(own.REQUEST_MALFORMED, lambda: per_api(lambda one: one.malformed))
-    yield single(own.REFUSED_FRAMES, lambda: stats.refused_frames)
-    yield HistogramSource(
-        own.REQUEST_SECONDS, lambda: (((api,), of_api.latency) for api, of_api in stats.requests.items())
-    )
+    def held() -> Iterable[Line | None]:
+        for found in held_by(connections):
+            yield None if found is None else ((), found)
+
+    yield Source(jmx.CONNECTIONS, per_listener)
+    yield Source(jmx.CONNECTIONS_STRIMZI, per_listener)
+    yield single(jmx.CONNECTIONS_ACCEPTED, lambda: connections.accepted_count)
+    yield Table((own.RECEIVED_BYTES_HELD, own.RECEIVE_BUFFER_BYTES, own.UNSENT_BYTES), held)
 
 
 def _scrape_sources(stats: ScrapeStats) -> Iterator[AnySource]:

@@ -2,34 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from broker.metrics.catalog import jmx
-from broker.metrics.sources import Sample, Source, single
+from broker.metrics.instruments import TopicStats
+from broker.metrics.sources import AnySource, Line, Table, single
 from broker.partition.manager import PartitionManager
-from broker.partition.partition import Partition
-from storage.log.partition_log import PartitionLog
+from broker.partition.traffic import Traffic
 
 
-def partition_sources(partitions: PartitionManager) -> Iterator[Source]:
-    """Yield a source for every row about partitions."""
+def partition_sources(partitions: PartitionManager) -> Iterator[AnySource]:
+    """Yield a source for every row about topics and partitions."""
     yield single(jmx.PARTITIONS, lambda: len(partitions))
     yield single(jmx.LEADERS, lambda: sum(partition.is_leader for partition in partitions))
     yield single(jmx.OFFLINE_REPLICAS, lambda: partitions.offline_count)
-    yield Source(jmx.BYTES_IN, lambda: _per_topic(partitions, lambda one: one.appended_bytes))
-    yield Source(jmx.MESSAGES_IN, lambda: _per_topic(partitions, lambda one: one.appended_records))
-    yield Source(jmx.LOG_SIZE, lambda: _per_log(partitions, lambda log: log.size_bytes))
-    yield Source(jmx.LOG_SEGMENTS, lambda: _per_log(partitions, lambda log: log.segment_count))
-    yield Source(jmx.LOG_START_OFFSET, lambda: _per_log(partitions, lambda log: log.log_start_offset))
-    yield Source(jmx.LOG_END_OFFSET, lambda: _per_log(partitions, lambda log: log.log_end_offset))
+    yield from _topic_sources(partitions.traffic)
+    yield Table(
+        (jmx.LOG_SIZE, jmx.LOG_SEGMENTS, jmx.LOG_START_OFFSET, jmx.LOG_END_OFFSET), lambda: _log_lines(partitions)
+    )
+    yield Table(
+        (
+            *(jmx.REPLICAS, jmx.IN_SYNC_REPLICAS, jmx.UNDER_REPLICATED, jmx.UNDER_MIN_ISR, jmx.AT_MIN_ISR),
+            jmx.LAST_STABLE_OFFSET_LAG,
+        ),
+        lambda: _replica_lines(partitions),
+    )
 
 
-def _per_topic(partitions: Iterable[Partition], value: Callable[[Partition], int]) -> Iterable[Sample]:
-    totals: dict[str, int] = {}
-    for partition in partitions:
-        totals[partition.tp[0]] = totals.get(partition.tp[0], 0) + value(partition)
-    return (((topic,), total) for topic, total in totals.items())
+def _topic_sources(traffic: Traffic) -> Iterator[AnySource]:
+    invalid = traffic.invalid_records
+    yield Table(
+        (
+            *(jmx.BYTES_IN, jmx.MESSAGES_IN, jmx.BYTES_OUT, jmx.BYTES_REJECTED),
+            *(jmx.PRODUCE_REQUESTS, jmx.FAILED_PRODUCE_REQUESTS, jmx.FETCH_REQUESTS, jmx.FAILED_FETCH_REQUESTS),
+        ),
+        lambda: _topic_lines(traffic),
+    )
+    for metric in (
+        *(jmx.PRODUCE_CONVERSIONS, jmx.FETCH_CONVERSIONS, jmx.REPLICATION_BYTES_IN, jmx.REPLICATION_BYTES_OUT),
+    ):
+        yield single(metric, lambda: 0)
+    yield single(jmx.INVALID_MAGIC, lambda: invalid.wrong_magic)
+    yield single(jmx.INVALID_CRC, lambda: invalid.wrong_checksum)
+    yield single(jmx.INVALID_OFFSETS, lambda: invalid.wrong_offsets)
+    yield single(jmx.MISSING_KEYS, lambda: invalid.missing_key)
 
 
-def _per_log(partitions: Iterable[Partition], value: Callable[[PartitionLog], int]) -> Iterable[Sample]:
-    return (((partition.tp[0], str(partition.tp[1])), value(partition.log)) for partition in partitions)
+def _topic_lines(traffic: Traffic) -> Iterable[Line]:
+    yield (), _numbers(traffic.total())
+    for topic, stats in tuple(traffic.topics.items()):
+        yield (topic,), _numbers(stats)
+
+
+def _numbers(stats: TopicStats) -> tuple[int, ...]:
+    return (
+        *(stats.bytes_in, stats.messages_in, stats.bytes_out, stats.bytes_rejected),
+        *(stats.produce_requests, stats.failed_produce_requests),
+        *(stats.fetch_requests, stats.failed_fetch_requests),
+    )
+
+
+def _log_lines(partitions: PartitionManager) -> Iterable[Line]:
+    for partition in tuple(partitions):
+        (topic, number), log = partition.tp, partition.log
+        yield (
+            (topic, str(number)),
+            (log.size_bytes, log.segment_count, log.log_start_offset, log.log_end_offset),
+        )
+
+
+def _replica_lines(partitions: PartitionManager) -> Iterable[Line]:
+    for partition in tuple(partitions):
+        if not partition.is_leader:
+            continue
+        (topic, number), log = partition.tp, partition.log
+        replicas, in_sync = partition.replica_count, len(partition.isr)
+        required = min(log.config.min_insync_replicas, replicas)
+        yield (
+            (topic, str(number)),
+            (
+                *(replicas, in_sync, int(in_sync < replicas), int(in_sync < required), int(in_sync == required)),
+                log.high_watermark - log.last_stable_offset,
+            ),
+        )

@@ -10,6 +10,7 @@ from broker.exported.disks import disk_sources
 from broker.exported.groups import group_sources
 from broker.exported.partitions import partition_sources
 from broker.exported.parts import Watched
+from broker.exported.requests import request_sources
 from broker.exported.topics import topic_sources
 from broker.lag.watch import LagWatch
 from broker.metrics.catalog import jmx
@@ -25,10 +26,15 @@ def broker_state(phase: str) -> int:
 
 
 def broker_sources(
-    watched: Watched, coordinators: AllCoordinators, lag: LagWatch, retention_seconds: Callable[[], float]
+    watched: Watched,
+    coordinators: AllCoordinators,
+    lag: LagWatch,
+    retention_seconds: Callable[[], float],
+    monotonic_ns: Callable[[], int],
 ) -> Iterator[AnySource]:
     """Yield a source for every row of the catalog."""
     yield single(jmx.BROKER_STATE, lambda: broker_state(watched.phase.current))
+    yield from request_sources(watched.stats, watched.connections, monotonic_ns)
     yield from client_sources(watched)
     yield from partition_sources(watched.partitions)
     yield from disk_sources(watched, retention_seconds)

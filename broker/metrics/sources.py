@@ -41,7 +41,22 @@ class HistogramSource(NamedTuple):
     histograms: Callable[[], Iterable[tuple[Labels, Histogram]]]
 
 
-AnySource = Source | Table | HistogramSource
+class Summary(NamedTuple):
+    """What a Summary series says: quantiles of lately, count and sum since the start."""
+
+    quantiles: tuple[tuple[str, float], ...]
+    observed: int
+    total: float
+
+
+class SummarySource(NamedTuple):
+    """Where the summaries of one row come from, each with its labels."""
+
+    metric: Metric
+    summaries: Callable[[], Iterable[tuple[Labels, Summary]]]
+
+
+AnySource = Source | Table | HistogramSource | SummarySource
 
 
 def single(metric: Metric, value: Callable[[], float]) -> Source:

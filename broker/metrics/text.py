@@ -12,7 +12,7 @@ from functools import cache
 
 from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
-from broker.metrics.sources import AnySource, HistogramSource, Labels, Source, Table, is_wanted
+from broker.metrics.sources import AnySource, HistogramSource, Labels, Source, SummarySource, Table, is_wanted
 from config.views import MetricsConfig
 
 LINES_PER_PIECE = 64
@@ -26,7 +26,12 @@ def written(sources: Iterable[AnySource], config: MetricsConfig, *, is_openmetri
             yield from _table(source, config, is_openmetrics)
         elif is_wanted(source.metric, config):
             yield _head(source.metric, is_openmetrics)
-            yield from _samples(source) if isinstance(source, Source) else _histograms(source)
+            if isinstance(source, Source):
+                yield from _samples(source)
+            elif isinstance(source, SummarySource):
+                yield from _summaries(source)
+            else:
+                yield from _histograms(source)
 
 
 def number(value: float) -> str:
@@ -53,6 +58,9 @@ def _template(names: tuple[str, ...]) -> str:
 
 
 def _labelled(template: str, values: Labels) -> str:
+    """Write label values down; a series of all that others have labels for has none."""
+    if not values:
+        return ""
     return template % tuple([_escaped(value) for value in values])
 
 
@@ -110,8 +118,25 @@ def _histograms(source: HistogramSource) -> Iterator[str]:
                     f"{metric.name}_bucket{_labelled(buckets, (*labels, bound))} {count}\n"
                     for bound, count in cumulated(histogram)
                 ),
-                f"{metric.name}_count{text} {sum(histogram.counts)}\n",
+                f"{metric.name}_count{text} {histogram.count}\n",
                 f"{metric.name}_sum{text} {number(histogram.total)}\n",
+            ]
+        )
+
+
+def _summaries(source: SummarySource) -> Iterator[str]:
+    metric = source.metric
+    quantiles, plain = _template((*metric.labels, "quantile")), _template(metric.labels)
+    for labels, summary in source.summaries():
+        text = _labelled(plain, labels)
+        yield "".join(
+            [
+                *(
+                    f"{metric.name}{_labelled(quantiles, (*labels, quantile))} {number(value)}\n"
+                    for quantile, value in summary.quantiles
+                ),
+                f"{metric.name}_count{text} {summary.observed}\n",
+                f"{metric.name}_sum{text} {number(summary.total)}\n",
             ]
         )
 

@@ -102,24 +102,24 @@ class Connection:
 
     __slots__ = (
         "_has_ended",
-        "_kept",
         "_loading",
-        "_muted",
-        "_outbox",
-        "_own",
-        "_own_filled",
         "_own_size",
         "_reading",
         "_shared",
         "_socket",
         "_stopping",
-        "_waiting",
         "client_host",
         "closed",
         "context",
         "id",
+        "kept",
         "last_active",
         "listener",
+        "muted",
+        "outbox",
+        "own",
+        "own_filled",
+        "waiting",
     )
 
     def __init__(
@@ -131,14 +131,14 @@ class Connection:
         self.client_host = client_host
         self.id = connection_id
         self.context = RequestContext(connection_id, listener, client_host)
-        self._outbox = Outbox(sock, shared.pages)
-        self._kept = bytearray()  # bytes received and not executed yet
-        self._own: bytearray | None = None  # the frame that is too large for the shared buffer
-        self._own_filled = 0
+        self.outbox = Outbox(sock, shared.pages)
+        self.kept = bytearray()  # bytes received and not executed yet
+        self.own: bytearray | None = None  # the frame that is too large for the shared buffer
+        self.own_filled = 0
         self._own_size = 0
         # What the next request has to wait for: the parked one, or the end of a mute.
-        self._waiting: asyncio.Task[Any] | Parked | asyncio.TimerHandle | None = None
-        self._muted = False
+        self.waiting: asyncio.Task[Any] | Parked | asyncio.TimerHandle | None = None
+        self.muted = False
         self._loading: asyncio.Task[None] | None = None  # the load of the cold region that is to be sent next
         self._reading = False
         self._has_ended = False  # the peer sends no more
@@ -152,12 +152,12 @@ class Connection:
 
     def is_busy(self) -> bool:
         """Tell whether a request is being executed, its response is not out yet, or the next one has to wait."""
-        return self._waiting is not None or bool(self._outbox)
+        return self.waiting is not None or bool(self.outbox)
 
     def stop(self) -> None:
         """Take no further request; close as soon as the current one has been answered."""
         self._stopping = True
-        if self._muted:
+        if self.muted:
             self._unmute()
         elif not self.is_busy():
             self.close()
@@ -167,13 +167,13 @@ class Connection:
         if self.closed or self._stopping:
             return
         self.context.outlives_peer = False
-        self._muted = True
-        self._waiting = self._shared.loop.call_later(throttle_ms / 1000, self._unmute)
+        self.muted = True
+        self.waiting = self._shared.loop.call_later(throttle_ms / 1000, self._unmute)
 
     def _unmute(self) -> None:
-        waiting = self._waiting
-        self._muted = False
-        self._waiting = None
+        waiting = self.waiting
+        self.muted = False
+        self.waiting = None
         if waiting is not None and not self.closed:
             waiting.cancel()
             self._resume()
@@ -190,7 +190,7 @@ class Connection:
             self._shared.loop.remove_reader(self._socket)
 
     def _on_readable(self) -> None:
-        if self._kept or self._own is not None:
+        if self.kept or self.own is not None:
             self._receive_more()
             return
         shared = self._shared
@@ -206,7 +206,7 @@ class Connection:
             self._end()
             return
         self.last_active = shared.loop.time()
-        if self._waiting is not None:
+        if self.waiting is not None:
             self._keep_received(count)
         elif (
             SIZE_BYTES <= count <= shared.max_frame_bytes + SIZE_BYTES
@@ -220,11 +220,11 @@ class Connection:
     def _receive_more(self) -> None:
         """Receive what follows bytes that wait: the rest of a frame, or what comes behind a parked request."""
         shared = self._shared
-        kept = self._kept
-        own = self._own
+        kept = self.kept
+        own = self.own
         try:
             if own is not None:
-                count = self._socket.recv_into(memoryview(own)[self._own_filled : self._own_size])
+                count = self._socket.recv_into(memoryview(own)[self.own_filled : self._own_size])
             else:
                 count = self._socket.recv_into(shared.buffer[len(kept) :])
         except (BlockingIOError, InterruptedError):
@@ -237,37 +237,37 @@ class Connection:
             return
         self.last_active = shared.loop.time()
         if own is not None:
-            self._own_filled += count
+            self.own_filled += count
             self._continue_own(own)
             return
         shared.buffer[: len(kept)] = kept
         end = count + len(kept)
-        if self._waiting is not None:
+        if self.waiting is not None:
             self._keep_received(end)
         else:
-            self._kept = bytearray()
+            self.kept = bytearray()
             self._run(shared.buffer, end)
 
     def _keep_received(self, end: int) -> None:
         """Keep what came behind the request that waits."""
-        self._kept = bytearray(self._shared.buffer[:end])
+        self.kept = bytearray(self._shared.buffer[:end])
         if end >= OWN_BUFFER_ABOVE_BYTES:
             self._read(False)
 
     def _continue_own(self, own: bytearray) -> None:
-        if self._own_filled == self._own_size:
-            self._own = None
+        if self.own_filled == self._own_size:
+            self.own = None
             self._run_frame(memoryview(own)[: self._own_size])
             if len(own) == FIRST_ALLOCATION_BYTES and len(self._shared.spares) < MAX_SPARE_BUFFERS:
                 self._shared.spares.append(own)
             self._after_turn()
-        elif self._own_filled == len(own):
+        elif self.own_filled == len(own):
             own.extend(bytes(min(len(own), self._own_size - len(own))))
 
     def _end(self) -> None:
         """The peer sends no more: close, once what it sent is executed."""
         self._has_ended = True
-        if self._waiting is None and self._kept:
+        if self.waiting is None and self.kept:
             self._run_kept()
         else:
             self._after_turn()
@@ -290,7 +290,7 @@ class Connection:
             self._send_only(outcome[0])  # type: ignore[index]
             return
         else:
-            self._outbox.add(outcome)  # type: ignore[arg-type]
+            self.outbox.add(outcome)  # type: ignore[arg-type]
         self._after_turn()
 
     def _send_only(self, answer: bytes | bytearray) -> None:
@@ -303,7 +303,7 @@ class Connection:
             self._hang_up(failure)
             return
         if sent < len(answer):
-            self._outbox.add((memoryview(answer)[sent:],))
+            self.outbox.add((memoryview(answer)[sent:],))
         elif not self._stopping:
             return
         self._after_turn()
@@ -337,27 +337,27 @@ class Connection:
         if self.closed:
             return
         if position < end:
-            self._kept = bytearray(buffer[position:end])
+            self.kept = bytearray(buffer[position:end])
             if not turns:
                 self._shared.loop.call_soon(self._run_kept)
                 self._after_turn()
                 return
-            if self._has_ended and self._waiting is None:
-                self._kept = bytearray()  # the beginning of a request that will never be whole
+            if self._has_ended and self.waiting is None:
+                self.kept = bytearray()  # the beginning of a request that will never be whole
         self._after_turn()
 
     def _may_execute(self) -> bool:
-        if self.closed or self._waiting is not None or self._stopping:
+        if self.closed or self.waiting is not None or self._stopping:
             return False
-        return self._outbox.size_bytes < MAX_UNSENT_BYTES or self._flush()
+        return self.outbox.size_bytes < MAX_UNSENT_BYTES or self._flush()
 
     def _begin_own(self, received: memoryview, size: int) -> None:
         # A buffer that is to grow must be a new one: somebody may still have a view of an old one.
         spares = self._shared.spares
         own = spares.pop() if spares and size <= FIRST_ALLOCATION_BYTES else bytearray(FIRST_ALLOCATION_BYTES)
         own[: len(received)] = received
-        self._own = own
-        self._own_filled = len(received)
+        self.own = own
+        self.own_filled = len(received)
         self._own_size = size
 
     def _run_frame(self, frame: memoryview) -> None:
@@ -368,79 +368,79 @@ class Connection:
             self._hang_up(reason)
             return
         if done:
-            self._outbox.add(outcome)  # type: ignore[arg-type]
+            self.outbox.add(outcome)  # type: ignore[arg-type]
         else:
             self._park(outcome)  # type: ignore[arg-type]
 
     def _park(self, work: Coroutine[Any, Any, list[Any]] | Parked) -> None:
         if not isinstance(work, Coroutine):
-            self._waiting = work
+            self.waiting = work
             return
-        self._waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(work))
+        self.waiting = self._shared.tasks.spawn(f"request-{self.id}", self._finish(work))
 
     async def _finish(self, work: Coroutine[Any, Any, list[Any]]) -> None:
         """Wait for a parked request and answer it."""
         try:
             pieces = await work
         except (ProtocolError, CloseConnection) as reason:
-            self._waiting = None
+            self.waiting = None
             self._hang_up(reason)
             return
-        if not self._muted:
-            self._waiting = None
+        if not self.muted:
+            self.waiting = None
         if self.closed:
             for piece in pieces:
                 release_region(piece)
             return
-        self._outbox.add(pieces)
+        self.outbox.add(pieces)
         self._resume()
 
     def answer_parked(self, pieces: list[Any]) -> None:
         """Answer a request that has waited without a task."""
-        self._waiting = None
-        self._outbox.add(pieces)
+        self.waiting = None
+        self.outbox.add(pieces)
         self._resume()
 
     def fail_parked(self, reason: CloseConnection) -> None:
         """Hang up on a request that has waited without a task and cannot be answered."""
-        self._waiting = None
+        self.waiting = None
         self._hang_up(reason)
 
     def _resume(self) -> None:
         """Go on with what was kept, then with the socket."""
-        if self._kept and not self._stopping and self._waiting is None:
+        if self.kept and not self._stopping and self.waiting is None:
             self._run_kept()
         else:
             self._after_turn()
 
     def _run_kept(self) -> None:
-        kept = self._kept
+        kept = self.kept
         if self.closed or not kept or not self._may_execute():
             return
-        self._kept = bytearray()
+        self.kept = bytearray()
         self._run(memoryview(kept), len(kept))
 
     def _after_turn(self) -> None:
         """Send what was answered; read on when nothing is in the way."""
         if self.closed or not self._flush():
             return
-        if self._waiting is None:
-            if self._stopping or (self._has_ended and not self._kept):
+        if self.waiting is None:
+            if self._stopping or (self._has_ended and not self.kept):
                 self.close()
                 return
-        elif self._has_ended and not self.context.outlives_peer and not (self._muted and self._kept):
+        elif self._has_ended and not self.context.outlives_peer and not (self.muted and self.kept):
             self._shared.loop.call_soon(self.close)  # its task must have begun, to clean up when it is cancelled
             return
-        self._read(not self._has_ended and len(self._kept) < OWN_BUFFER_ABOVE_BYTES)
+        self._read(not self._has_ended and len(self.kept) < OWN_BUFFER_ABOVE_BYTES)
 
     # --- sending ---
 
     def _flush(self) -> bool:
         """Send; True when everything is out. Otherwise reading has stopped and goes on by itself later."""
-        if not self._outbox:
+        if not self.outbox:
             return True
         try:
-            state = self._outbox.flush()
+            state = self.outbox.flush()
         except (ShortFile, OSError) as failure:
             self._hang_up(failure)
             return False
@@ -464,14 +464,14 @@ class Connection:
 
     async def _load_cold(self) -> None:
         try:
-            await self._shared.pages.load(*self._outbox.cold_range(), self._outbox.ahead_of_cold())
+            await self._shared.pages.load(*self.outbox.cold_range(), self.outbox.ahead_of_cold())
         except StorageFailure as failure:
             self._loading = None
             self._hang_up(failure)
             return
         self._loading = None
         if not self.closed:
-            self._outbox.loaded()
+            self.outbox.loaded()
             if self._flush():
                 self._resume()
 
@@ -490,11 +490,11 @@ class Connection:
         loop.remove_reader(self._socket)
         loop.remove_writer(self._socket)
         self._socket.close()
-        self._outbox.drop()
-        self._own = None
-        self._kept = bytearray()
-        if self._waiting is not None and not self.context.outlives_peer:
-            self._waiting.cancel()
+        self.outbox.drop()
+        self.own = None
+        self.kept = bytearray()
+        if self.waiting is not None and not self.context.outlives_peer:
+            self.waiting.cancel()
         if self._loading is not None:
             self._loading.cancel()
         self._shared.on_close(self)

@@ -7,6 +7,7 @@ import logging
 import socket
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from broker.net.connection import Connection, Dispatcher, Shared
@@ -61,6 +62,9 @@ class Listeners:
     def connection_count(self) -> int:
         """Connections open now."""
         return len(self._connections)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections.values())
 
     @property
     def accepted_count(self) -> int:

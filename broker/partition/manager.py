@@ -19,6 +19,7 @@ from broker.metadata.image import (
 )
 from broker.partition.errors import NotLeader, PartitionOffline, UnknownPartition
 from broker.partition.partition import DiskWork, Partition
+from broker.partition.traffic import Traffic
 from config.views import LogConfig
 from protocol.uuids import ZERO_UUID
 from storage.dirs.log_dir import LogDir
@@ -61,6 +62,7 @@ class PartitionManager:
         self._leaderless: dict[tuple[str, int], int] = {}
         # Where the logs were that have gone with their directory while we served them.
         self._lost: dict[TopicPartition, LogDir] = {}
+        self.traffic = Traffic()
         self._has_image = False  # set with the first image, which tells which of the loaded logs are still wanted
         self.find = self._hosted.get  # (topic, partition) → Partition or None; the hot path's door
 
@@ -258,7 +260,8 @@ class PartitionManager:
             return None
         self._offline.discard(tp)
         log.config = config
-        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of, self._disk_work)
+        stats = self.traffic.of(tp.topic)
+        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of, self._disk_work, stats)
 
     def _set_strays_aside(self, image: ClusterImage) -> None:
         """Take logs out of the way whose topic is gone, or was created anew, since they were written.
@@ -301,6 +304,7 @@ class PartitionManager:
             except StorageFailure as failure:
                 logger.error("cannot delete a log partition=%s reason=%s", tp, failure)
                 self.fail_dir_of(failure)
+        self.traffic.forget(topic.name)
 
     def _reconfigure(self, topic: TopicImage, image: ClusterImage) -> None:
         config = self._config_for(topic.name, image)

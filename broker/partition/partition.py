@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
+from broker.metrics.instruments import TopicStats
 from broker.partition.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
@@ -89,10 +90,7 @@ class Partition:
         "_now_ms",
         "_on_failure",
         "_planned_offset",
-        "_replica_count",
         "_unwritten",
-        "appended_bytes",
-        "appended_records",
         "is_deleted",
         "is_immediate",
         "isr",
@@ -100,6 +98,8 @@ class Partition:
         "leader_id",
         "log",
         "may_compress",
+        "replica_count",
+        "stats",
         "tp",
         "waiters",
     )
@@ -112,8 +112,10 @@ class Partition:
         now_ms: Callable[[], int],
         on_failure: Callable[[StorageFailure], None],
         disk_work: DiskWork,
+        stats: TopicStats,
     ) -> None:
         self.tp = tp
+        self.stats = stats  # of the topic, shared by its partitions
         self.log = log
         self._node_id = node_id
         self._now_ms = now_ms
@@ -122,7 +124,7 @@ class Partition:
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
-        self._replica_count = 1
+        self.replica_count = 1
         self._is_alone = False  # we lead and nobody else is in sync: the high watermark is the log end
         self.is_deleted = False
         self.is_immediate = True  # an append need wait neither before nor after
@@ -134,8 +136,6 @@ class Partition:
         self._backlog: Backlog | None = None  # while appends have to wait
         self._closed_for = _NOTHING  # why they have to, once more than the backlog is let in
         self.waiters: set[Wakeable] = set()
-        self.appended_bytes = 0
-        self.appended_records = 0
         self._take_charge()
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class Partition:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.isr = isr
-        self._replica_count = replica_count
+        self.replica_count = replica_count
         self._is_alone = leader_id == self._node_id and isr == (leader_id,)
         self._settle()
         self._advance()
@@ -235,7 +235,7 @@ class Partition:
         if self.leader_id != self._node_id:
             raise NotLeader(self.leader_id, self.leader_epoch)
         log = self.log
-        if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < self._replica_count:
+        if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < self.replica_count:
             self._ensure_enough_replicas()
         try:
             result = log.append(
@@ -248,10 +248,12 @@ class Partition:
         except StorageFailure as failure:
             self._on_failure(failure)  # a disk that has failed once is not asked again
             raise
+        stats = self.stats
+        stats.produce_requests += 1
         if not result.is_duplicate:
-            self.appended_bytes += len(records)
+            stats.bytes_in += len(records)
             end_offset = result.last_offset + 1
-            self.appended_records += end_offset - result.base_offset
+            stats.messages_in += end_offset - result.base_offset
             if not self._follows_end:
                 self._after_append(result.base_offset, end_offset)
             elif log.advance_high_watermark(end_offset) and self.waiters:
@@ -275,7 +277,7 @@ class Partition:
 
     def _ensure_enough_replicas(self) -> None:
         """Hold acks=all to min.insync.replicas; a setting above the replica count asks for all of them, as in Kafka."""
-        required = min(self.log.config.min_insync_replicas, self._replica_count)
+        required = min(self.log.config.min_insync_replicas, self.replica_count)
         if len(self.isr) < required:
             raise NotEnoughReplicas(
                 f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "

@@ -84,8 +84,11 @@ class Parked:
             self._purgatory.woken(self)
         changed.add(source)
 
-    def begin(self, answered: Callable[[list[Any]], None], failed: Callable[[Exception], None]) -> None:
-        """Say who is called with the pieces of the answer, or with why there is none: one of them, once, and later."""
+    def begin(self, answered: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+        """Say who is called with the answer, or with why there is none: one of them, once, and later.
+
+        The answer is what a handler may give, or its pieces.
+        """
         raise NotImplementedError
 
     def cancel(self) -> None:

@@ -43,11 +43,15 @@ from protocol.records.record import iter_section
 from protocol.records.scan import largest_body, scan_records
 from storage.errors import (
     CorruptRecord,
+    InvalidMagic,
+    InvalidOffsets,
     InvalidRecord,
     InvalidTimestamp,
+    MissingKeys,
     RecordError,
     RecordTooLarge,
     UnsupportedCompression,
+    WrongChecksum,
 )
 from storage.types import AppendOrigin
 
@@ -130,7 +134,7 @@ def validate(
         data = records
         computed = crc32c(memoryview(records)[CRC_START:])
     if computed != crc:
-        raise CorruptRecord(f"Record batch is corrupt: its CRC does not match the stored one {crc:#010x}")
+        raise WrongChecksum(f"Record batch is corrupt: its CRC does not match the stored one {crc:#010x}")
     if not is_client and origin in _UNCHECKED_ORIGINS:
         return _as_sent(header)
     if count != last_delta + 1 or count <= 0 or attributes & CONTROL_BIT or (producer_id >= 0 and sequence < 0):
@@ -198,7 +202,7 @@ def _refuse_fragment(records: Buffer) -> NoReturn:
 def _refuse_shape(magic: int, length: int, size: int) -> NoReturn:
     """Tell what is wrong as the reference does: a batch that is not all there is none, an unknown magic is damage."""
     if 0 <= magic < MAGIC_V2:
-        raise InvalidRecord(f"Record batches must have magic 2, this one has magic {magic}")
+        raise InvalidMagic(f"Record batches must have magic 2, this one has magic {magic}")
     if magic != MAGIC_V2:
         raise CorruptRecord(f"Record batch is corrupt: there is no magic {magic}")
     if length < MIN_BATCH_LENGTH:
@@ -220,15 +224,15 @@ def _check_codec(codec: int, request_version: int) -> None:
 def _check_header(header: BatchHeader, is_client: bool) -> None:
     count = header.record_count
     if count <= 0:
-        raise InvalidRecord(f"Record batch announces {count} records")
+        raise InvalidOffsets(f"Record batch announces {count} records")
     if count != header.last_offset_delta + 1:
-        raise InvalidRecord(f"Record batch announces {count} records in {header.last_offset_delta + 1} offsets")
+        raise InvalidOffsets(f"Record batch announces {count} records in {header.last_offset_delta + 1} offsets")
     if not is_client:
         return
     if header.is_control:
-        raise InvalidRecord("Clients are not allowed to write control records")
+        raise InvalidOffsets("Clients are not allowed to write control records")
     if header.has_producer_id and header.base_sequence < 0:
-        raise InvalidRecord(
+        raise InvalidOffsets(
             f"Record batch of producer id {header.producer_id} has the invalid sequence number {header.base_sequence}"
         )
 
@@ -279,7 +283,7 @@ def _refuse_records(header: BatchHeader, data: Buffer, start: int, config: LogCo
     if is_timestamp:
         raise InvalidTimestamp("One or more records have been rejected due to invalid timestamp", errors)
     shown = "; ".join(f"{error.batch_index}: {error.message}" for error in errors[:3])
-    raise InvalidRecord(
+    raise MissingKeys(
         f"One or more records have been rejected due to {len(errors)} record errors in total, "
         f"and only showing the first three errors at most: {shown}",
         errors,

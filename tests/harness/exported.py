@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -20,6 +21,8 @@ from broker.runtime.pools import Pools
 from broker.telemetry.otlp import Point
 from broker.telemetry.store import ClientMetricsStore
 from config.views import ConnectionLimits, MetricsConfig, NetworkConfig, QuotaConfig
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.types import TopicPartition
@@ -41,6 +44,8 @@ def exported_parts(directory: Path) -> ExportedParts:
     for seconds in (0.0004, 0.003, 99.0):
         stats.latency.observe(seconds)
     parts.stats.refused_frames += 2
+    stats.observe_wait(0.0001, 0.2)
+    stats.count_errors([int(ErrorCode.MESSAGE_TOO_LARGE)] * 2)
     return parts
 
 
@@ -70,7 +75,7 @@ class ExportedParts:
             ),
             verifier=SimpleNamespace(seconds=Histogram(), failure_count=4),
         )
-        connections: Any = SimpleNamespace(connection_count=4, accepted_count=9)
+        connections: Any = _Connections()
         assert hosted.disk is not None
         pools = scheduler = cast(Any, None)  # what was loaded is only looked at
         recovery = Recovery(hosted.logs, pools, scheduler, 1, lambda: 0)
@@ -104,7 +109,7 @@ class ExportedParts:
         )
         lag = LagWatch(hosted.manager, hosted.pools, hosted.clock)
         lag.latest = _behind()
-        self.sources = tuple(broker_sources(watched, lambda: self.coordinators, lag, lambda: 0.25))
+        self.sources = tuple(broker_sources(watched, lambda: self.coordinators, lag, lambda: 0.25, lambda: self.now_ns))
         self.registry = registry_of(self.sources, lambda: self.config)
 
     def _exceed_quotas(self) -> None:
@@ -138,6 +143,28 @@ def _behind() -> LagSnapshot:
     found.oldest_labels, found.oldest_seconds = [("t", "0")], [NOW_MS / 1000]
     found.left_out = 3
     return found
+
+
+class _Connections:
+    """A connection that waits for data and holds a large request, and one that does nothing."""
+
+    accepted_count = 9
+
+    def __iter__(self) -> Iterator[Any]:
+        listener = SimpleNamespace(name="PLAINTEXT")
+        yield SimpleNamespace(
+            kept=b"four",
+            own=bytearray(100),
+            own_filled=60,
+            outbox=SimpleNamespace(size_bytes=7),
+            waiting=object(),
+            muted=False,
+            context=SimpleNamespace(api_key=ApiKey.FETCH),
+            listener=listener,
+        )
+        yield SimpleNamespace(
+            kept=b"", own=None, outbox=SimpleNamespace(size_bytes=0), waiting=None, muted=False, listener=listener
+        )
 
 
 class _Sessions:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from broker.metrics.catalog.row import Kind, Metric
 from broker.metrics.instruments import Histogram
-from broker.metrics.sources import AnySource, HistogramSource, Table, is_wanted
+from broker.metrics.sources import AnySource, HistogramSource, SummarySource, Table, is_wanted
 from broker.metrics.text import cumulated
 from config.views import MetricsConfig
 
@@ -39,6 +39,8 @@ class SourceCollector(Collector):
                     yield metric, _family(metric, [(labels, values[index]) for labels, values in lines])
             elif isinstance(source, HistogramSource):
                 yield source.metric, _histogram_family(source.metric, source.histograms())
+            elif isinstance(source, SummarySource):
+                yield source.metric, _summary_family(source)
             else:
                 samples = [sample for sample in source.samples() if sample is not None]
                 yield source.metric, _family(source.metric, samples)
@@ -57,6 +59,17 @@ def _family(metric: Metric, samples: Iterable[tuple[tuple[str, ...], float | Non
     for labels, value in samples:
         if value is not None:
             family.add_metric(labels, value)
+    return family
+
+
+def _summary_family(source: SummarySource) -> Family:
+    metric = source.metric
+    family = SummaryMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for labels, summary in source.summaries():
+        for quantile, value in summary.quantiles:
+            names = dict(zip((*metric.labels, "quantile"), (*labels, quantile), strict=True))
+            family.add_sample(metric.name, names, value)
+        family.add_metric(labels, count_value=summary.observed, sum_value=summary.total)
     return family
 
 

@@ -11,7 +11,9 @@ _row = partial(Metric, Family.JMX)
 BROKER_STATE = _row(
     "kafka_server_kafkaserver_brokerstate", Kind.GAUGE, "1 starting, 2 recovering, 3 running, 6 stopping"
 )
-CONNECTIONS = _row("kafka_server_socketservermetrics_connection_count", Kind.GAUGE, "Open client connections")
+CONNECTIONS = _row(
+    "kafka_server_socketservermetrics_connection_count", Kind.GAUGE, "Open client connections", ("listener",)
+)
 CONNECTIONS_ACCEPTED = _row(
     "kafka_server_socketservermetrics_connection_creation", Kind.COUNTER, "Client connections accepted"
 )
@@ -38,12 +40,6 @@ FETCH_SESSION_PARTITIONS = _row(
 FETCH_SESSION_EVICTIONS = _row(
     "kafka_server_fetchsessioncache_incrementalfetchsessionevictions", Kind.COUNTER, "Fetch sessions evicted"
 )
-BYTES_IN = _row("kafka_server_brokertopicmetrics_bytesin", Kind.COUNTER, "Bytes appended", ("topic",))
-MESSAGES_IN = _row("kafka_server_brokertopicmetrics_messagesin", Kind.COUNTER, "Records appended", ("topic",))
-LOG_SIZE = _row("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments", ("topic", "partition"))
-LOG_START_OFFSET = _row("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", ("topic", "partition"))
-LOG_END_OFFSET = _row("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", ("topic", "partition"))
-LOG_SEGMENTS = _row("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", ("topic", "partition"))
 GROUPS = _row("kafka_coordinator_group_groupmetadatamanager_numgroups", Kind.GAUGE, "Groups by state", ("state",))
 GROUP_COUNT = _row(
     "kafka_server_groupcoordinatormetrics_group_count",
@@ -123,4 +119,148 @@ MOVES_FAILING = _row(
     "kafka_server_replicaalterlogdirsmanager_failedpartitionscount",
     Kind.GAUGE,
     "Moves whose last attempt has failed; they are tried again",
+)
+
+_BY_TOPIC = "; without a topic: of all that were ever here"
+_OF_TOPIC = ("topic",)
+BYTES_IN = _row(
+    "kafka_server_brokertopicmetrics_bytesin", Kind.COUNTER, "Bytes appended, by topic" + _BY_TOPIC, _OF_TOPIC
+)
+MESSAGES_IN = _row(
+    "kafka_server_brokertopicmetrics_messagesin", Kind.COUNTER, "Records appended, by topic" + _BY_TOPIC, _OF_TOPIC
+)
+BYTES_OUT = _row(
+    "kafka_server_brokertopicmetrics_bytesout",
+    Kind.COUNTER,
+    "Bytes of fetched records, by topic" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+BYTES_REJECTED = _row(
+    "kafka_server_brokertopicmetrics_bytesrejected",
+    Kind.COUNTER,
+    "Bytes of batches above max.message.bytes, by topic" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+PRODUCE_REQUESTS = _row(
+    "kafka_server_brokertopicmetrics_totalproducerequests",
+    Kind.COUNTER,
+    "Batches that were to be appended: a request counts for each of its partitions" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+FAILED_PRODUCE_REQUESTS = _row(
+    "kafka_server_brokertopicmetrics_failedproducerequests",
+    Kind.COUNTER,
+    "Those that failed and not, as Kafka has it, for a known reason: no such partition, not the leader, too large, "
+    "damaged, a failed directory" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+FETCH_REQUESTS = _row(
+    "kafka_server_brokertopicmetrics_totalfetchrequests",
+    Kind.COUNTER,
+    "Answered reads of partitions: a request counts for each of its partitions" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+FAILED_FETCH_REQUESTS = _row(
+    "kafka_server_brokertopicmetrics_failedfetchrequests",
+    Kind.COUNTER,
+    "Those that failed and not, as Kafka has it, for a known reason: no such partition, not the leader, another epoch, "
+    "out of range, a failed directory" + _BY_TOPIC,
+    _OF_TOPIC,
+)
+NO_CONVERSIONS = "Always 0: nothing is converted, old formats are refused"
+PRODUCE_CONVERSIONS = _row("kafka_server_brokertopicmetrics_producemessageconversions", Kind.COUNTER, NO_CONVERSIONS)
+FETCH_CONVERSIONS = _row("kafka_server_brokertopicmetrics_fetchmessageconversions", Kind.COUNTER, NO_CONVERSIONS)
+REPLICATION_BYTES_IN = _row(
+    "kafka_server_brokertopicmetrics_replicationbytesin", Kind.COUNTER, "Always 0: one broker does not replicate"
+)
+REPLICATION_BYTES_OUT = _row(
+    "kafka_server_brokertopicmetrics_replicationbytesout", Kind.COUNTER, "Always 0: one broker does not replicate"
+)
+INVALID_MAGIC = _row(
+    "kafka_server_brokertopicmetrics_invalidmagicnumberrecords", Kind.COUNTER, "Batches refused for an old format"
+)
+INVALID_CRC = _row(
+    "kafka_server_brokertopicmetrics_invalidmessagecrcrecords", Kind.COUNTER, "Batches refused for their CRC"
+)
+INVALID_OFFSETS = _row(
+    "kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords",
+    Kind.COUNTER,
+    "Batches refused for offsets, sequence numbers or a record count that do not fit",
+)
+MISSING_KEYS = _row(
+    "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords",
+    Kind.COUNTER,
+    "Records refused for having no key in a compacted topic",
+)
+_OF_PARTITION = ("topic", "partition")
+LOG_SIZE = _row("kafka_log_log_size", Kind.GAUGE, "Bytes of the log's segments", _OF_PARTITION)
+LOG_START_OFFSET = _row("kafka_log_log_logstartoffset", Kind.GAUGE, "First readable offset", _OF_PARTITION)
+LOG_END_OFFSET = _row("kafka_log_log_logendoffset", Kind.GAUGE, "Next offset to be written", _OF_PARTITION)
+LOG_SEGMENTS = _row("kafka_log_log_numlogsegments", Kind.GAUGE, "Segments of the log", _OF_PARTITION)
+REPLICAS = _row("kafka_cluster_partition_replicascount", Kind.GAUGE, "Replicas of the partition", _OF_PARTITION)
+IN_SYNC_REPLICAS = _row("kafka_cluster_partition_insyncreplicascount", Kind.GAUGE, "Those in sync", _OF_PARTITION)
+UNDER_REPLICATED = _row(
+    "kafka_cluster_partition_underreplicated",
+    Kind.GAUGE,
+    "1 where not all replicas are in sync",
+    _OF_PARTITION,
+)
+UNDER_MIN_ISR = _row(
+    "kafka_cluster_partition_underminisr",
+    Kind.GAUGE,
+    "1 where fewer than min.insync.replicas are",
+    _OF_PARTITION,
+)
+AT_MIN_ISR = _row(
+    "kafka_cluster_partition_atminisr", Kind.GAUGE, "1 where just as many as min.insync.replicas are", _OF_PARTITION
+)
+LAST_STABLE_OFFSET_LAG = _row(
+    "kafka_cluster_partition_laststableoffsetlag",
+    Kind.GAUGE,
+    "Offsets between the high watermark and what consumers of transactions may read",
+    _OF_PARTITION,
+)
+_OF_REQUEST = ("request",)
+REQUESTS = _row("kafka_network_requestmetrics_requests", Kind.COUNTER, "Requests, by API", _OF_REQUEST)
+ERRORS = _row(
+    "kafka_network_requestmetrics_errors",
+    Kind.COUNTER,
+    "Error codes told to clients; a response may tell many. Successes are not counted",
+    ("request", "error"),
+)
+_ESTIMATED = "; quantiles of the last minutes, estimated from the buckets of odradek_network_request_seconds"
+TOTAL_TIME = _row(
+    "kafka_network_requestmetrics_totaltimems",
+    Kind.SUMMARY,
+    "Time from a request to its response" + _ESTIMATED,
+    _OF_REQUEST,
+)
+LOCAL_TIME = _row(
+    "kafka_network_requestmetrics_localtimems",
+    Kind.SUMMARY,
+    "Time until a request was answered or had to wait" + _ESTIMATED,
+    _OF_REQUEST,
+)
+REMOTE_TIME = _row(
+    "kafka_network_requestmetrics_remotetimems",
+    Kind.SUMMARY,
+    "Time that a request waited for data, a flush or other members" + _ESTIMATED,
+    _OF_REQUEST,
+)
+_NO_QUEUE = "Always 0: the event loop executes requests as they come, and sends the answers itself"
+REQUEST_QUEUE_TIME = _row("kafka_network_requestmetrics_requestqueuetimems", Kind.SUMMARY, _NO_QUEUE, _OF_REQUEST)
+RESPONSE_QUEUE_TIME = _row("kafka_network_requestmetrics_responsequeuetimems", Kind.SUMMARY, _NO_QUEUE, _OF_REQUEST)
+REQUEST_QUEUE_SIZE = _row("kafka_network_requestchannel_requestqueuesize", Kind.GAUGE, _NO_QUEUE)
+RESPONSE_QUEUE_SIZE = _row("kafka_network_requestchannel_responsequeuesize", Kind.GAUGE, _NO_QUEUE)
+PURGATORY_SIZE = _row(
+    "kafka_server_delayedoperationpurgatory_purgatorysize",
+    Kind.GAUGE,
+    "Requests that wait, by what they wait with",
+    ("delayedOperation",),
+)
+CONNECTIONS_STRIMZI = _row(
+    "kafka_server_socket_server_metrics_connection_count",
+    Kind.GAUGE,
+    "Open client connections, as Strimzi's rules spell it",
+    ("listener",),
 )

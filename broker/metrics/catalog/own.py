@@ -250,3 +250,27 @@ VERIFICATION_FAILURES = _row(
     Kind.COUNTER,
     "Partitions that were refused as parts of a transaction",
 )
+REQUEST_WAIT_SECONDS = _row(
+    "odradek_network_request_wait_seconds",
+    Kind.HISTOGRAM,
+    "Time that requests waited for data, a flush or other members, of those that had to",
+    ("request",),
+)
+NETWORK_ERRORS = _row(
+    "odradek_network_errors",
+    Kind.COUNTER,
+    "Error codes told to clients, by API and code; a response may tell many",
+    ("request", "error"),
+)
+WAITING_REQUESTS = _row("odradek_network_waiting_requests", Kind.GAUGE, "Requests that wait now", ("request",))
+RECEIVED_BYTES_HELD = _row(
+    "odradek_network_received_bytes_held",
+    Kind.GAUGE,
+    "Bytes of requests that have come behind one that waits, or are not whole yet",
+)
+RECEIVE_BUFFER_BYTES = _row(
+    "odradek_network_receive_buffer_bytes", Kind.GAUGE, "Bytes of the buffers in which large requests are received now"
+)
+UNSENT_BYTES = _row(
+    "odradek_network_unsent_bytes", Kind.GAUGE, "Bytes of answers that sockets have not taken yet, files included"
+)

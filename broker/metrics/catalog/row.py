@@ -20,6 +20,7 @@ class Kind(Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    SUMMARY = "summary"
 
 
 class Metric(NamedTuple):

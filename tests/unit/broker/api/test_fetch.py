@@ -120,6 +120,8 @@ class Consumer:
             except asyncio.CancelledError:
                 parked.cancel()
                 raise
+            if isinstance(pieces, FetchResponse):
+                return pieces
         whole = joined(pieces)
         prefix = response_prefix(ApiKey.FETCH, asking.api_version, asking.correlation_id)
         assert whole[:4] == (len(whole) - 4).to_bytes(4, "big") and whole[4:].startswith(prefix)

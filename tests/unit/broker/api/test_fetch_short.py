@@ -47,11 +47,7 @@ class Way:
         work = self.api.fetch(sent, context(ApiKey.FETCH, version))
         with pytest.raises(StopIteration) as ended:
             work.send(None)
-        pieces: list[Any] = encode(
-            ended.value.value, version, bytes(SIZE_BYTES) + response_prefix(ApiKey.FETCH, version, 7)
-        )
-        pack_size_into(pieces[0], 0, sum(map(len, pieces)) - SIZE_BYTES)
-        return joined(pieces)
+        return encoded(ended.value.value, version)
 
     def short(self, request: FetchRequest, version: int) -> bytes:
         outcome = self.begin(request, version)
@@ -66,6 +62,15 @@ class Way:
         assert plain is not None
         asked = plain.read(memoryview(request_header(ApiKey.FETCH, version, 7, "c") + encode_bytes(request, version)))
         return plain.serve(asked, context(ApiKey.FETCH, version)) if asked is not None else LONG_WAY
+
+
+def encoded(answer: Any, version: int) -> bytes:
+    """Give the bytes of an answer: of its pieces, or of a response as the dispatcher makes them."""
+    if isinstance(answer, list):
+        return joined(answer)
+    pieces: list[Any] = encode(answer, version, bytes(SIZE_BYTES) + response_prefix(ApiKey.FETCH, version, 7))
+    pack_size_into(pieces[0], 0, sum(map(len, pieces)) - SIZE_BYTES)
+    return joined(pieces)
 
 
 def wanted(name: str, *rows: FetchPartition) -> FetchTopic:
@@ -187,7 +192,7 @@ class Wait:
         self.parked = parked
         self.answers: list[bytes] = []
         self.failures: list[Exception] = []
-        parked.begin(lambda pieces: self.answers.append(joined(pieces)), self.failures.append)
+        parked.begin(lambda answer: self.answers.append(encoded(answer, VERSION)), self.failures.append)
 
 
 def incremental(epoch: int, *topics: FetchTopic, max_wait_ms: int = 60_000, min_bytes: int = 1) -> FetchRequest:

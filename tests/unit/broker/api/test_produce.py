@@ -224,7 +224,7 @@ async def test_idempotent_producers_get_duplicates_answered_and_gaps_refused(pro
     again = await producer.answer(numbered(1))
     assert (again.error_code, again.base_offset) == (0, 1)
     assert partition.log.log_end_offset == 3
-    assert partition.appended_records == 3
+    assert partition.stats.messages_in == 3
     assert (await producer.answer(numbered(9))).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

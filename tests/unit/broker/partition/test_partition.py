@@ -44,7 +44,7 @@ def test_an_append_is_visible_when_it_returns_and_wakes_whoever_waits(hosted: Ho
     assert (result.base_offset, result.last_offset, result.is_duplicate) == (0, 0, False)
     assert partition.bound(READ_UNCOMMITTED) == partition.bound(READ_COMMITTED) == 1
     assert waiter.changed == {partition}
-    assert (partition.appended_records, partition.appended_bytes) == (1, len(data))
+    assert (partition.stats.messages_in, partition.stats.bytes_in) == (1, len(data))
 
 
 def test_with_another_replica_in_sync_nothing_is_visible_yet(hosted: Hosted) -> None:
@@ -66,7 +66,7 @@ def test_a_duplicate_counts_once_and_wakes_nobody(hosted: Hosted) -> None:
     waiter = Waiter()
     partition.waiters.add(waiter)
     assert partition.append(batch(**numbered)).is_duplicate
-    assert partition.appended_records == 1
+    assert partition.stats.messages_in == 1
     assert not waiter.changed
 
 
