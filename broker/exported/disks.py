@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from broker.background.cleaner.run import Cleaner
@@ -18,6 +19,8 @@ from storage.dirs.manager import LogManager
 from storage.env.fs import Space
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import Reason
+
+LOGS_PER_BREATH = 64
 
 
 def disk_sources(watched: Watched, retention_seconds: Callable[[], float]) -> Iterator[AnySource]:
@@ -45,16 +48,24 @@ def _recovery_sources(recovery: Recovery) -> Iterator[Source]:
     yield Source(own.RECOVERY_CUT_BYTES, lambda: _per_dir(recovery, lambda one: one.cut_bytes))
 
 
-def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[Source]:
-    def per_online(values: Mapping[str, int]) -> Iterable[Sample]:
-        return (((log_dir.path,), values[log_dir.path]) for log_dir in logs.online_dirs())
-
+def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[AnySource]:
     yield single(jmx.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
     yield Source(jmx.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
-    yield Source(own.DIR_LOGS, lambda: per_online(logs.counts()))
-    yield Source(own.DIR_SIZE, lambda: per_online(logs.sizes()))
+    yield Table((own.DIR_LOGS, own.DIR_SIZE), lambda: _dir_lines(logs))
     yield Source(own.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
     yield Source(own.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))
+
+
+def _dir_lines(logs: LogManager) -> Iterable[Line | None]:
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for number, (path, size_bytes) in enumerate(logs.sizes()):
+        counts[path] += 1
+        sizes[path] += size_bytes
+        if not number % LOGS_PER_BREATH:
+            yield None
+    for log_dir in logs.online_dirs():
+        yield (log_dir.path,), (counts[log_dir.path], sizes[log_dir.path])
 
 
 def _per_space(watch: DirWatch, value: Callable[[Space], int]) -> Iterable[Sample]:

@@ -79,14 +79,14 @@ class Inventory:
         counts.update(future.log_dir.path for future in list(self.futures.values()))
         return counts
 
-    def sizes(self) -> Counter[str]:
-        """Return how many bytes the segments of the logs in each directory have, current and future ones."""
-        sizes: Counter[str] = Counter()
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Give each log's directory and the bytes of its segments, current and future ones; others may come and go."""
         for tp, log_dir in list(self.dir_of.items()):
-            sizes[log_dir.path] += self.logs[tp].size_bytes if tp in self.logs else 0
+            log = self.logs.get(tp)
+            if log is not None:
+                yield log_dir.path, log.size_bytes
         for future in list(self.futures.values()):
-            sizes[future.log_dir.path] += future.log.size_bytes
-        return sizes
+            yield future.log_dir.path, future.log.size_bytes
 
     def fail_dir(self, log_dir: LogDir, failure: StorageFailure) -> list[TopicPartition]:
         """Put a directory offline and let go of its logs; return the partitions whose current log went with it."""

@@ -325,12 +325,8 @@ class LogManager:
             if self._fs.exists(path):
                 remove_log_files(self._fs, path)
 
-    def counts(self) -> Mapping[str, int]:
-        """Return how many logs, current and future, lie in each directory; 0 for one that has none."""
-        return self._inventory.counts()
-
-    def sizes(self) -> Mapping[str, int]:
-        """Return how many bytes the segments of the logs in each directory have; 0 for one that has none."""
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Give each log's directory and the bytes of its segments, current and future ones; others may come and go."""
         return self._inventory.sizes()
 
     def dir_of(self, tp: TopicPartition) -> LogDir | None:

@@ -21,6 +21,7 @@ from tests.bench import (
     ratios,
     recovery,
     restart,
+    scrape,
     transactions,
     writeback,
 )
@@ -32,6 +33,7 @@ PARTS = {
     "fetch": fetch.run,
     "recovery": recovery.run,
     "restart": restart.run,
+    "scrape": scrape.run,
     "compaction": compaction.run,
     "writeback": writeback.run,
     "move": move.run,
