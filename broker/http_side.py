@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -12,6 +14,7 @@ from broker.http.health import HINT, health_pages
 from broker.http.server import HttpServer
 from broker.lag.watch import LagWatch
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
+from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.page import MetricsPage, Scraped
 from broker.metrics.sources import is_wanted
 from broker.runtime.pools import Pools
@@ -39,7 +42,10 @@ class HttpSide:
         self._metrics_config = metrics_config
         self._coordinators = coordinators
         self._lag = LagWatch(watched.partitions, pools, clock)
-        sources = broker_sources(watched, coordinators, self._lag, retention_seconds, clock.monotonic_ns)
+        self._loop_watch = LoopWatch(clock.monotonic_ns, time.thread_time_ns)
+        sources = broker_sources(
+            watched, coordinators, self._lag, retention_seconds, clock.monotonic_ns, self._loop_watch
+        )
         self._metrics = MetricsPage(
             sources, metrics_config, partial(pools.io, HTTP_POOL), clock.monotonic_ns, watched.stats.scrapes
         )
@@ -50,6 +56,7 @@ class HttpSide:
         """Begin to answer, if that is wanted. Raises: OSError."""
         if self._listener is None:
             return
+        self._loop_watch.start(asyncio.get_running_loop().call_later)
         host, port = self._listener
         try:
             self.port = await self._server.open(host, port)
@@ -58,6 +65,7 @@ class HttpSide:
 
     async def close(self) -> None:
         """Stop to answer."""
+        self._loop_watch.stop()
         await self._server.close()
         await self._metrics.close()
         await self._lag.close()

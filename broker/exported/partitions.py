@@ -8,13 +8,24 @@ from broker.metrics.catalog import jmx
 from broker.metrics.instruments import TopicStats
 from broker.metrics.sources import AnySource, Line, Table, single
 from broker.partition.manager import PartitionManager
+from broker.partition.partition import Partition
 from broker.partition.traffic import Traffic
+
+PARTITIONS_PER_BREATH = 64
 
 
 def partition_sources(partitions: PartitionManager) -> Iterator[AnySource]:
     """Yield a source for every row about topics and partitions."""
     yield single(jmx.PARTITIONS, lambda: len(partitions))
-    yield single(jmx.LEADERS, lambda: sum(partition.is_leader for partition in partitions))
+    yield Table(
+        (
+            jmx.LEADERS,
+            jmx.UNDER_REPLICATED_PARTITIONS,
+            jmx.UNDER_MIN_ISR_PARTITIONS,
+            jmx.AT_MIN_ISR_PARTITIONS,
+        ),
+        lambda: _counts(partitions),
+    )
     yield single(jmx.OFFLINE_REPLICAS, lambda: partitions.offline_count)
     yield from _topic_sources(partitions.traffic)
     yield Table(
@@ -73,15 +84,30 @@ def _log_lines(partitions: PartitionManager) -> Iterable[Line]:
 
 def _replica_lines(partitions: PartitionManager) -> Iterable[Line]:
     for partition in tuple(partitions):
-        if not partition.is_leader:
-            continue
-        (topic, number), log = partition.tp, partition.log
-        replicas, in_sync = partition.replica_count, len(partition.isr)
-        required = min(log.config.min_insync_replicas, replicas)
-        yield (
-            (topic, str(number)),
-            (
-                *(replicas, in_sync, int(in_sync < replicas), int(in_sync < required), int(in_sync == required)),
-                log.high_watermark - log.last_stable_offset,
-            ),
-        )
+        if partition.is_leader:
+            (topic, number), offsets = partition.tp, partition.log.offsets
+            yield (
+                (topic, str(number)),
+                (*_replicas(partition), offsets.high_watermark - offsets.last_stable_offset),
+            )
+
+
+def _replicas(partition: Partition) -> tuple[int, int, int, int, int]:
+    """Return replicas, those in sync, whether these are fewer, fewer than must be, just as many as must be."""
+    replicas, in_sync = partition.replica_count, len(partition.isr)
+    required = min(partition.log.config.min_insync_replicas, replicas)
+    return replicas, in_sync, int(in_sync < replicas), int(in_sync < required), int(in_sync == required)
+
+
+def _counts(partitions: PartitionManager) -> Iterable[Line | None]:
+    leaders = under_replicated = under_required = at_required = 0
+    for number, partition in enumerate(tuple(partitions)):
+        if not number % PARTITIONS_PER_BREATH:
+            yield None
+        if partition.is_leader:
+            _, _, is_missing, is_under, is_at = _replicas(partition)
+            leaders += 1
+            under_replicated += is_missing
+            under_required += is_under
+            at_required += is_at
+    yield (), (leaders, under_replicated, under_required, at_required)

@@ -32,10 +32,10 @@ class Drop(NamedTuple):
 class PageCacheBudget:
     """Ranges of whole pages, the oldest first."""
 
-    __slots__ = ("_added", "_default_bytes", "_drops", "_of_file", "_ranges", "dropped_bytes", "size_bytes")
+    __slots__ = ("_added", "_drops", "_of_file", "_ranges", "default_bytes", "dropped_bytes", "size_bytes")
 
     def __init__(self, default_bytes: int = NO_BUDGET) -> None:
-        self._default_bytes = default_bytes  # for logs that have no value of their own
+        self.default_bytes = default_bytes  # for logs that have no value of their own
         self._ranges: OrderedDict[int, tuple[LogFile, int, int]] = OrderedDict()  # number → file, start, end
         self._of_file: dict[LogFile, list[int]] = {}  # numbers of a file's ranges, ascending
         self._added = 0  # number of the newest range
@@ -49,7 +49,7 @@ class PageCacheBudget:
         budget_bytes: -1 counts and drops nothing, None stands for the default.
         """
         first, last = page_floor(start), page_floor(end)
-        budget = self._default_bytes if budget_bytes is None else budget_bytes
+        budget = self.default_bytes if budget_bytes is None else budget_bytes
         if budget == NO_BUDGET or last <= first:
             return max(first, last)
         self._append(file, first, last)

@@ -17,6 +17,7 @@ from broker.lag.snapshot import LagSnapshot
 from broker.lag.watch import LagWatch
 from broker.live_quotas import LiveQuotas
 from broker.metrics.instruments import BrokerStats, Histogram
+from broker.metrics.loop_watch import LoopWatch
 from broker.runtime.pools import Pools
 from broker.telemetry.otlp import Point
 from broker.telemetry.store import ClientMetricsStore
@@ -109,7 +110,10 @@ class ExportedParts:
         )
         lag = LagWatch(hosted.manager, hosted.pools, hosted.clock)
         lag.latest = _behind()
-        self.sources = tuple(broker_sources(watched, lambda: self.coordinators, lag, lambda: 0.25, lambda: self.now_ns))
+        loop = LoopWatch(lambda: 0, lambda: 0)
+        self.sources = tuple(
+            broker_sources(watched, lambda: self.coordinators, lag, lambda: 0.25, lambda: self.now_ns, loop)
+        )
         self.registry = registry_of(self.sources, lambda: self.config)
 
     def _exceed_quotas(self) -> None:

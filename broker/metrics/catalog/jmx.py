@@ -264,3 +264,56 @@ CONNECTIONS_STRIMZI = _row(
     "Open client connections, as Strimzi's rules spell it",
     ("listener",),
 )
+_LOOP = "The part of the last minute that the event loop's thread has not computed"
+NETWORK_IDLE = _row("kafka_network_socketserver_networkprocessoravgidle_percent", Kind.GAUGE, _LOOP)
+HANDLERS_IDLE = _row("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", Kind.GAUGE, _LOOP)
+DISK_READ_BYTES = _row(
+    "kafka_server_kafkaserver_linux_disk_read_bytes", Kind.GAUGE, "Bytes that the process had read from disks"
+)
+DISK_WRITE_BYTES = _row(
+    "kafka_server_kafkaserver_linux_disk_write_bytes", Kind.GAUGE, "Bytes that the process had written to disks"
+)
+ACTIVE_CONTROLLERS = _row("kafka_controller_kafkacontroller_activecontrollercount", Kind.GAUGE, "1: it is this broker")
+ACTIVE_BROKERS = _row("kafka_controller_kafkacontroller_activebrokercount", Kind.GAUGE, "Brokers that serve clients")
+FENCED_BROKERS = _row(
+    "kafka_controller_kafkacontroller_fencedbrokercount", Kind.GAUGE, "Registered brokers that do not serve clients"
+)
+TOPICS = _row("kafka_controller_kafkacontroller_globaltopiccount", Kind.GAUGE, "Topics of the cluster")
+ALL_PARTITIONS = _row("kafka_controller_kafkacontroller_globalpartitioncount", Kind.GAUGE, "Partitions of the cluster")
+OFFLINE_PARTITIONS = _row(
+    "kafka_controller_kafkacontroller_offlinepartitionscount", Kind.GAUGE, "Partitions that nobody leads"
+)
+PREFERRED_IMBALANCE = _row(
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
+    Kind.GAUGE,
+    "Partitions that are not led by the first of their replicas",
+)
+METADATA_ERRORS = _row(
+    "kafka_controller_kafkacontroller_metadataerrorcount",
+    Kind.GAUGE,
+    "Always 0: the broker stops when its metadata fail",
+)
+CONTROLLER_OFFSET = _row(
+    "kafka_controller_kafkacontroller_lastcommittedrecordoffset", Kind.GAUGE, "Last offset of the metadata log"
+)
+_ONE_BROKER = "Always 0: with one broker it cannot happen"
+UNCLEAN_ELECTIONS = _row("kafka_controller_controllerstats_uncleanleaderelections", Kind.COUNTER, _ONE_BROKER)
+ISR_SHRINKS = _row("kafka_server_replicamanager_isrshrinks", Kind.COUNTER, _ONE_BROKER)
+ISR_EXPANDS = _row("kafka_server_replicamanager_isrexpands", Kind.COUNTER, _ONE_BROKER)
+FAILED_ISR_UPDATES = _row("kafka_server_replicamanager_failedisrupdates", Kind.COUNTER, _ONE_BROKER)
+REASSIGNING_PARTITIONS = _row("kafka_server_replicamanager_reassigningpartitions", Kind.GAUGE, _ONE_BROKER)
+UNDER_REPLICATED_PARTITIONS = _row(
+    "kafka_server_replicamanager_underreplicatedpartitions",
+    Kind.GAUGE,
+    "Partitions led here of which not all replicas are in sync",
+)
+UNDER_MIN_ISR_PARTITIONS = _row(
+    "kafka_server_replicamanager_underminisrpartitioncount",
+    Kind.GAUGE,
+    "Partitions led here with fewer replicas in sync than min.insync.replicas",
+)
+AT_MIN_ISR_PARTITIONS = _row(
+    "kafka_server_replicamanager_atminisrpartitioncount",
+    Kind.GAUGE,
+    "Partitions led here with just as many replicas in sync as min.insync.replicas",
+)

@@ -274,3 +274,25 @@ RECEIVE_BUFFER_BYTES = _row(
 UNSENT_BYTES = _row(
     "odradek_network_unsent_bytes", Kind.GAUGE, "Bytes of answers that sockets have not taken yet, files included"
 )
+BUILD_INFO = _row(
+    "odradek_build_info",
+    Kind.GAUGE,
+    "1, with the version, whether the hot modules run compiled or pure, and the Python",
+    ("version", "form", "python"),
+)
+LOOP_LAG = _row(
+    "odradek_event_loop_lag_seconds", Kind.HISTOGRAM, "How late a timer of the event loop was, ten times a second"
+)
+LOOP_BUSY = _row(
+    "odradek_event_loop_busy_ratio",
+    Kind.GAUGE,
+    "The part of the last minute that the event loop's thread has computed",
+)
+MEMORY_LIMIT = _row(
+    "odradek_memory_limit_bytes", Kind.GAUGE, "What the process may use: its control group's limit, or the machine's"
+)
+PAGE_CACHE_BUDGET = _row(
+    "odradek_log_page_cache_budget_bytes",
+    Kind.GAUGE,
+    "What logs without a budget of their own may keep in the page cache; -1 is no limit",
+)
