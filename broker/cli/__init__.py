@@ -15,10 +15,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from broker.cli.commands import COMMANDS, overview
 from broker.cli.errors import CommandError
+from broker.cli.imports import imported
 from broker.version import VERSION
 
 
@@ -46,8 +46,7 @@ def _run(words: list[str]) -> int:
         sys.stdout.write(overview())
         return 0
     if name == "--version":
-        native = import_module("native")
-        print(f"odradek {VERSION} ({native.description()})")
+        print(f"odradek {VERSION} ({imported('native').description()})")
         return 0
     if name is None:
         sys.stderr.write(overview())
@@ -55,5 +54,5 @@ def _run(words: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise CommandError(f"there is no command {name[:40]!r}; `odradek help` lists them", status=2)
-    status: int = import_module(command.module).run(words[1:])
+    status: int = imported(command.module).run(words[1:])
     return status

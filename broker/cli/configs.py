@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from argparse import SUPPRESS, Namespace
 from collections.abc import Sequence
-from importlib import import_module
 from typing import NamedTuple, NoReturn
 
 from broker.cli.errors import CommandError
+from broker.cli.imports import imported
 from broker.cli.online import add_connection_options, connected, read_property_file
 from broker.cli.options import Parser, check_fits, check_one_action
 
@@ -62,14 +62,14 @@ def run(arguments: Sequence[str]) -> int:
     if action == "describe":
         _check_describe(options, entities)
         with connected(options) as client:
-            import_module(module).describe(client, entities, options)
+            imported(module).describe(client, entities, options)
         return 0
     added, deleted = _changes(options, entities)
     with connected(options) as client:
-        import_module(module).alter(client, entities, added, deleted)
+        imported(module).alter(client, entities, added, deleted)
     first = entities[0]
     if options.json:
-        import_module("broker.cli.output").print_json({"entities": [[entity.type, entity.name] for entity in entities]})
+        imported("broker.cli.output").print_json({"entities": [[entity.type, entity.name] for entity in entities]})
     elif first.name:
         print(f"Completed updating config for {first.singular} {first.name}.")
     else:

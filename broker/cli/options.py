@@ -10,17 +10,25 @@ from typing import NoReturn
 
 from broker.cli.errors import CommandError
 
+HELP_WIDTH = 100
 MISUSED_TOOL = 1
 """The exit status of Kafka's tools for arguments they do not understand."""
 MISUSED_BROKER = 2
 """That of `serve` and `config`: a supervisor can tell a wrong command line from a failed start."""
 
 
+class _Help(argparse.HelpFormatter):
+    """The usual layout, in a width that nothing has to be loaded for: one is made for every option that is added."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser of one command."""
 
     def __init__(self, name: str, text: str, *, misuse_status: int = MISUSED_TOOL) -> None:
-        super().__init__(prog=f"odradek {name}", description=text)
+        super().__init__(prog=f"odradek {name}", description=text, formatter_class=_Help)
         self._misuse_status = misuse_status
 
     def error(self, message: str) -> NoReturn:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from argparse import SUPPRESS
 from collections.abc import Sequence
-from importlib import import_module
 
+from broker.cli.imports import imported
 from broker.cli.online import add_connection_options, connected
 from broker.cli.options import Parser, check_apart, check_fits, check_one_action, check_required
 from broker.cli.output import print_json, print_lines
@@ -55,10 +55,10 @@ def run(arguments: Sequence[str]) -> int:
             names = matching(client.metadata(), options.topic, with_internal=not options.exclude_internal)
             print_json({"topics": names}) if options.json else print_lines(names or [""])
         elif action == "describe":
-            import_module("broker.cli.topic_descriptions").run(client, options)
+            imported("broker.cli.topic_descriptions").run(client, options)
         else:
             # Each needs messages of its own, which are not loaded for nothing.
-            getattr(import_module("broker.cli.topic_changes"), action)(client, options)
+            getattr(imported("broker.cli.topic_changes"), action)(client, options)
     return 0
 
 
