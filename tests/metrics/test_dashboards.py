@@ -30,7 +30,12 @@ def exported() -> set[str]:
     """Return the names of the series of the catalog."""
     names: set[str] = set()
     for metric in METRICS:
-        suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+        suffixes = {
+            "counter": ("_total",),
+            "gauge": ("",),
+            "histogram": ("_bucket", "_count", "_sum"),
+            "summary": ("", "_count", "_sum"),
+        }
         names |= {metric.name + suffix for suffix in suffixes[metric.kind.value]}
     return names
 
