@@ -51,6 +51,9 @@ def _recovery_sources(recovery: Recovery) -> Iterator[Source]:
 def _dir_sources(logs: LogManager, watch: DirWatch) -> Iterator[AnySource]:
     yield single(jmx.OFFLINE_DIRS, lambda: sum(not log_dir.is_online for log_dir in logs.dirs))
     yield Source(jmx.DIR_OFFLINE, lambda: (((log_dir.path,), int(not log_dir.is_online)) for log_dir in logs.dirs))
+    yield Source(
+        own.DIR_CORDONED, lambda: (((log_dir.path,), int(log_dir.path in logs.cordoned)) for log_dir in logs.dirs)
+    )
     yield Table((own.DIR_LOGS, own.DIR_SIZE), lambda: _dir_lines(logs))
     yield Source(own.DIR_TOTAL, lambda: _per_space(watch, lambda space: space.total_bytes))
     yield Source(own.DIR_USABLE, lambda: _per_space(watch, lambda space: space.usable_bytes))

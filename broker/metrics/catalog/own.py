@@ -18,6 +18,9 @@ DIR_SIZE = _row(
     "Bytes of the segments of all logs in a directory, copies of moves included",
     ("dir",),
 )
+DIR_CORDONED = _row(
+    "odradek_log_dir_cordoned", Kind.GAUGE, "1 for a directory that takes no new partitions, else 0", ("dir",)
+)
 DIR_TOTAL = _row(
     "odradek_log_dir_total_bytes", Kind.GAUGE, "Size of the file system of a directory, looked at every 2 s", ("dir",)
 )

@@ -91,6 +91,9 @@ def test_directories_show_their_logs_their_room_and_whether_they_are_offline(exp
     assert exported.value("odradek_log_dir_size_bytes", dir=path) == sum(log.size_bytes for log in logs.logs.values())
     assert exported.value("odradek_log_dir_total_bytes", dir=path) == 900
     assert exported.value("odradek_log_dir_usable_bytes", dir=path) == 400
+    assert exported.value("odradek_log_dir_cordoned", dir=path) == 0
+    logs.cordoned = frozenset({path})
+    assert exported.value("odradek_log_dir_cordoned", dir=path) == 1
     assert exported.value("kafka_log_logmanager_offlinelogdirectorycount") == 0
     assert exported.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=path) == 0
     exported.hosted.manager.fail_dir_of(StorageFailure("I/O error", path))
