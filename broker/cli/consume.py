@@ -117,7 +117,11 @@ def _write(
 
 
 def _consumer(client: Client, options: Namespace, plan: Plan) -> Consumer:
-    settings: dict[str, Any] = {"isolation_level": plan.isolation_level, "commits": plan.commits}
+    settings: dict[str, Any] = {
+        "isolation_level": plan.isolation_level,
+        "commits": plan.commits,
+        "on_lost": lambda failure: print(f"odradek: {failure.message}; trying again", file=sys.stderr),
+    }
     source: Source
     if options.partition is not None:
         source = Fixed(TopicPartition(options.topic, options.partition))

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from broker.client.client import Client
 from broker.client.cluster import TopicPartition
 from broker.client.errors import ClientError, ConnectionFailed, Refused, is_retriable
-from broker.client.fetching import READ_UNCOMMITTED, Consumed, fetch
+from broker.client.fetching import READ_UNCOMMITTED, Consumed, Fetched, fetch
 from broker.client.groups import commit_offsets, committed_offsets
 from broker.client.log_offsets import EARLIEST, LATEST, log_offsets
 from broker.client.membership import Membership
@@ -20,6 +20,7 @@ from protocol.errors import ErrorCode
 
 LONGEST_WAIT_S = 0.5
 """For one fetch, so that a group hears of its member in time."""
+ERROR_PAUSE_S = 0.1
 METADATA_EVERY_S = 5.0
 """How often topics and partitions are looked for that are new."""
 STALE = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
@@ -92,44 +93,57 @@ class Consumer:
         isolation_level: int = READ_UNCOMMITTED,
         membership: Membership | None = None,
         commits: bool = True,
+        on_lost: Callable[[ConnectionFailed], None] = lambda failure: None,
     ) -> None:
+        """Prepare; `on_lost` is told when a broker went away and is waited for."""
         self._client = client
+        self._on_lost = on_lost
         self._source = source
         self._start = start
         self._isolation_level = isolation_level
         self._membership = membership
         self._commits = commits and membership is not None
         self._positions: dict[TopicPartition, int] = {}  # the next offset to fetch; changed by poll
+        self._was_connected = False  # changed by poll
         self._taken: dict[TopicPartition, int] = {}  # the offset after what the caller took, not committed yet
 
     def poll(self, timeout_s: float) -> list[Consumed]:
         """Return the next records, none when there are none within the time or something else was to do.
 
-        Raises: ClientError.
+        Once it has been connected, brokers that cannot be reached are waited for. Raises: ClientError.
         """
-        self._take_assignment()
-        if not self._positions:
-            self._client.settings.sleep(min(timeout_s, 0.1))
-            return []
-        wait_ms = int(min(timeout_s, LONGEST_WAIT_S) * 1000)
         try:
-            answers = fetch(self._client, self._positions, max_wait_ms=wait_ms, isolation_level=self._isolation_level)
-        except ConnectionFailed:
+            self._take_assignment()
+            answers = self._fetched(timeout_s)
+            self._was_connected = True
+        except ConnectionFailed as failure:
+            if not self._was_connected:
+                raise
+            self._on_lost(failure)
             self._client.settings.sleep(LONGEST_WAIT_S)
-            self._client.metadata([])  # raises if nobody is there any more
             return []
         found: list[Consumed] = []
         for partition, records, next_offset, code in answers:
-            if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._positions.update(self._found([partition], self._start.time))
-            elif code and not is_retriable(code):
+            if code and code != ErrorCode.OFFSET_OUT_OF_RANGE and not is_retriable(code):
                 raise Refused(code)
-            else:
+            if not code:
                 self._positions[partition] = next_offset
                 found += records
         if not found and any(answer.error_code for answer in answers):
-            self._client.settings.sleep(min(timeout_s, 0.1))
+            self._client.settings.sleep(min(timeout_s, ERROR_PAUSE_S))
         return found
+
+    def _fetched(self, timeout_s: float) -> list[Fetched]:
+        """Fetch once; a position that its log does not have is found anew."""
+        if not self._positions:
+            self._client.settings.sleep(min(timeout_s, ERROR_PAUSE_S))
+            return []
+        wait_ms = int(min(timeout_s, LONGEST_WAIT_S) * 1000)
+        answers = fetch(self._client, self._positions, max_wait_ms=wait_ms, isolation_level=self._isolation_level)
+        outside = [one.partition for one in answers if one.error_code == ErrorCode.OFFSET_OUT_OF_RANGE]
+        if outside:
+            self._positions.update(self._found(outside, self._start.time))
+        return answers
 
     def took(self, consumed: Consumed) -> None:
         """Note that the caller is done with a record, and all before it in its partition."""

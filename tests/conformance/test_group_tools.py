@@ -57,6 +57,11 @@ class Consuming:
         out: IO[str] = self._process.stdout  # type: ignore[assignment]
         return [out.readline().rstrip("\n") for _ in range(count)]
 
+    def complaint(self) -> str:
+        """Wait for a line on standard error."""
+        err: IO[str] = self._process.stderr  # type: ignore[assignment]
+        return err.readline()
+
     def end(self, number: signal.Signals) -> tuple[int, str]:
         """Ask for the end: the exit status and what was said."""
         self._process.send_signal(number)
@@ -142,7 +147,9 @@ def test_it_waits_for_a_topic_and_outlives_a_restart(broker_factory: BrokerFacto
     consuming.append(Consuming(broker.bootstrap, "--include", "late.*", "--from-beginning"))
     send(broker.bootstrap, "later", "before")
     assert consuming[0].lines(1) == ["before"]
-    broker.restart()
+    broker.stop()
+    assert "trying again" in consuming[0].complaint()
+    broker.start()
     send(broker.bootstrap, "later", "after")
     assert consuming[0].lines(1) == ["after"]
 

@@ -12,6 +12,9 @@ from broker.client.client import Client
 from broker.client.groups import committed_offsets, describe_group
 from tests.harness.raw import eventually
 
+SETTLED_WITHIN_S = 60
+"""Members of the consumer protocol hear of each other with their heartbeats, every five seconds."""
+
 
 class LiveMember:
     """A consumer of its own thread; it commits all that it reads."""
@@ -51,9 +54,10 @@ def wait_until_settled(bootstrap: str, group: str, *, members: int, committed: i
 
     def is_settled() -> bool:
         found = describe_group(client, group)
-        holds = [member.partitions for member in found.members]
+        holds = [len(member.partitions) for member in found.members]
         done = sum(one.offset for one in committed_offsets(client, group).values())
-        return found.state == "Stable" and len(holds) == members and all(holds) and done == committed
+        assert (found.state, len(holds), done) == ("Stable", members, committed) and all(holds), (found, done)
+        return True
 
     with Client(bootstrap) as client:
-        eventually(is_settled)
+        eventually(is_settled, within_s=SETTLED_WITHIN_S)
