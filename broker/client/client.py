@@ -271,7 +271,10 @@ class Client:
         raise failure
 
     def _connect(self, broker: int) -> Connection:
-        """Connect to a broker as it advertises itself; the way in serves, if it is the same address."""
+        """Connect to a broker as it advertises itself; the way in serves, if it can only be that broker.
+
+        So a cluster of one is reached wherever its way in is, also where its advertised address means nothing.
+        """
         if broker not in self._brokers:
             self.metadata([])
         found = self._brokers.get(broker)
@@ -279,7 +282,8 @@ class Client:
             known = ", ".join(map(str, sorted(self._brokers)))
             raise ClientError(f"there is no broker {broker}; the brokers are {known}")
         entrance = self._entrance
-        if entrance is not None and (entrance.host, entrance.port) == (found.host, found.port):
+        is_only = len(self._brokers) == 1
+        if entrance is not None and (is_only or (entrance.host, entrance.port) == (found.host, found.port)):
             return entrance
         try:
             return Connection(found.host, found.port, self.settings)

@@ -11,7 +11,7 @@ import pytest
 from protocol.records.batch import iter_batches
 from protocol.records.record import Record, iter_records
 from tests.harness import cli
-from tests.harness.broker import BrokerProcess
+from tests.harness.broker import BrokerFactory, BrokerProcess
 from tests.harness.raw import RawClient, eventually
 
 
@@ -144,6 +144,27 @@ def test_what_was_read_is_sent_while_more_is_waited_for(bootstrap: str, topic: s
             process.stdin.flush()
             eventually(lambda count=count: sum(ends(bootstrap, topic)) == count, what="a record")
     assert process.returncode == 0
+
+
+def test_lines_arrive_once_and_in_order_though_the_broker_restarts_and_is_killed(broker_factory: BrokerFactory) -> None:
+    broker = broker_factory()
+    cli.run("topics", "--create", "--topic", "t", bootstrap=broker.bootstrap)
+    lines = [f"line {number}\n".encode() for number in range(6000)]
+    command = [sys.executable, "-m", "broker", "produce", "--bootstrap-server", broker.bootstrap, "--topic", "t"]
+    with subprocess.Popen([*command, "--batch-size", "2000"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        for number, line in enumerate(lines):
+            process.stdin.write(line)
+            if number == 2000:
+                broker.restart()
+            elif number == 4000:
+                broker.kill()
+                broker.start()
+        process.stdin.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")
+    with RawClient((broker.host, broker.port)) as client:
+        assert [f"{record.value.decode()}\n".encode() for record in records(client, "t", 0)] == lines
 
 
 def test_produce_creates_a_topic_where_the_broker_may(bootstrap: str, unique: str) -> None:

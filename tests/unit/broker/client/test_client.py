@@ -259,6 +259,15 @@ def test_a_coordinator_is_looked_up_once_and_anew_when_it_moved(newest):
     assert time.pauses == [0.1]
 
 
+def test_the_only_broker_is_reached_by_the_way_in_whatever_it_advertises():
+    with ScriptedBroker({ApiKey.DESCRIBE_CLUSTER: lambda _: DescribeClusterResponse(cluster_id="a")}) as peer:
+        response = peer.metadata()
+        response.brokers[0].host = "nowhere.invalid"
+        peer.answers[ApiKey.METADATA] = lambda _: response
+        with Client(peer.address) as client:
+            assert client.ask(DescribeClusterRequest(), broker=1).cluster_id == "a"
+
+
 def test_a_broker_that_does_not_exist_is_refused_with_those_that_do():
     with (
         ScriptedBroker() as peer,
