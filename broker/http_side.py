@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from broker.coordinators import Coordinators
-from broker.exported.parts import Watched
 from broker.exported.sources import broker_sources
 from broker.http.health import HINT, health_pages
 from broker.http.server import HttpServer
@@ -18,8 +16,11 @@ from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.page import MetricsPage, Scraped
 from broker.metrics.sources import is_wanted
 from broker.runtime.pools import Pools
+from broker.runtime.scheduler import Scheduler
+from broker.status import late
+from broker.status.parts import Parts
+from broker.status.samples import INTERVAL_MS
 from config.views import MetricsConfig
-from storage.env.clock import Clock
 
 HTTP_POOL = "http"
 
@@ -28,50 +29,57 @@ class HttpSide:
     """The HTTP port of a broker, from before its start to the end of its stop."""
 
     def __init__(
-        self,
-        listener: tuple[str, int] | None,
-        pools: Pools,
-        watched: Watched,
-        metrics_config: Callable[[], MetricsConfig],
-        coordinators: Callable[[], Coordinators | None],
-        retention_seconds: Callable[[], float],
-        clock: Clock,
+        self, parts: Parts, pools: Pools, scheduler: Scheduler, metrics_config: Callable[[], MetricsConfig]
     ) -> None:
-        self._listener = listener
-        self._watched = watched
+        self._parts = parts
+        self._scheduler = scheduler
+        self._has_status = parts.config.http_status_page
+        run_beside = partial(pools.io, HTTP_POOL)
         self._metrics_config = metrics_config
-        self._coordinators = coordinators
-        self._lag = LagWatch(watched.partitions, pools, clock)
-        self._loop_watch = LoopWatch(clock.monotonic_ns, time.thread_time_ns)
+        self._lag = LagWatch(parts.watched.partitions, pools, parts.clock)
+        self._loop_watch = LoopWatch(parts.clock.monotonic_ns, time.thread_time_ns)
         sources = broker_sources(
-            watched, coordinators, self._lag, retention_seconds, clock.monotonic_ns, self._loop_watch
+            parts.watched,
+            parts.coordinators,
+            self._lag,
+            lambda: parts.retention.last_run_seconds,
+            parts.clock.monotonic_ns,
+            self._loop_watch,
         )
         self._metrics = MetricsPage(
-            sources, metrics_config, partial(pools.io, HTTP_POOL), clock.monotonic_ns, watched.stats.scrapes
+            sources, metrics_config, run_beside, parts.clock.monotonic_ns, parts.watched.stats.scrapes
         )
-        self._server = HttpServer(health_pages(self._scrape, self._not_ready_reason), HINT)
+        pages = health_pages(self._scrape, lambda: parts.not_ready_reason)
+        if self._has_status:
+            pages = {**late.LateStatus(parts, run_beside).pages(), **pages}
+        self._server = HttpServer(pages, late.HINT if self._has_status else HINT)
         self.port: int | None = None  # the bound one; set by open
 
     async def open(self) -> None:
         """Begin to answer, if that is wanted. Raises: OSError."""
-        if self._listener is None:
+        listener = self._parts.config.http_listener
+        if listener is None:
             return
         self._loop_watch.start(asyncio.get_running_loop().call_later)
-        host, port = self._listener
+        host, port = listener
         try:
             self.port = await self._server.open(host, port)
         except OSError as refused:
             raise OSError(f"odradek.http.listener cannot bind {host}:{port}: {refused.strerror}") from refused
+        if self._has_status:
+            self._parts.lines.open()
+            self._scheduler.every("status samples", INTERVAL_MS, self._parts.samples.take)
 
     async def close(self) -> None:
         """Stop to answer."""
         self._loop_watch.stop()
+        self._parts.lines.close()
         await self._server.close()
         await self._metrics.close()
         await self._lag.close()
 
     async def _scrape(self, accept: str, accept_encoding: str) -> Scraped:
-        coordinators = self._coordinators()
+        coordinators = self._parts.coordinators()
         if coordinators is not None:
             await self._lag.look(
                 coordinators.image,
@@ -79,10 +87,3 @@ class HttpSide:
                 with_first_records=is_wanted(OLDEST_TIMESTAMP, self._metrics_config()),
             )
         return await self._metrics.scrape(accept, accept_encoding)
-
-    def _not_ready_reason(self) -> str:
-        step = self._watched.phase.current
-        if step == "running":
-            return ""
-        progress = self._watched.recovery.where()
-        return f"{step}: {progress}" if progress else step

@@ -54,6 +54,7 @@ from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
+from broker.status.parts import Parts
 from broker.telemetry.store import ClientMetricsStore
 from config.build import (
     broker_config,
@@ -284,15 +285,15 @@ class Broker:
     # --- steps ---
 
     async def _open_http(self) -> None:
-        self._http = HttpSide(
-            self._config.http_listener,
-            self._pools,
+        parts = Parts(
+            self._config,
             self._watched(),
-            lambda: self._settings.metrics,
+            self._retention,
             lambda: self._coordinators,
-            lambda: self._retention.last_run_seconds,
             self._clock,
+            started_ns=self._started_ns,
         )
+        self._http = HttpSide(parts, self._pools, self._scheduler, lambda: self._settings.metrics)
         await self._http.open()
 
     async def _close_http(self) -> None:

@@ -113,6 +113,7 @@ def broker_config(resolver: Resolver) -> BrokerConfig:
         telemetry_max_bytes=get("telemetry.max.bytes"),
         http_listener=_http_listener(get("odradek.http.listener")),
         logger_levels=_logger_levels(get("odradek.logger.levels")),
+        http_status_page=get("odradek.http.status.page"),
         shutdown_timeout_ms=get("odradek.shutdown.timeout.ms"),
     )
 

@@ -253,6 +253,7 @@ class BrokerConfig(NamedTuple):
     http_listener: tuple[str, int] | None = ("127.0.0.1", 9404)
     logger_levels: tuple[tuple[str, str], ...] = ()
     """Loggers with the levels they have at the start, in upper case."""
+    http_status_page: bool = True
     shutdown_timeout_ms: int = 20_000
 
 

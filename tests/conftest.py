@@ -17,7 +17,7 @@ from tests.harness import java
 from tests.harness.broker import BrokerFactory, BrokerProcess, broker_class, reference_wanted
 
 # What takes long begins first, so that workers end together; the small files of the last rooms fill up what is left.
-ROOMS = ("crash", "conformance", "cases", "faults", "property", "unit", "tidy")
+ROOMS = ("crash", "conformance", "page", "cases", "faults", "property", "unit", "tidy")
 
 
 @pytest.hookimpl(optionalhook=True)

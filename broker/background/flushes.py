@@ -53,6 +53,11 @@ class Flushes:
         self._has_sealed = False  # sealed segments were flushed since take_sealed
         self.seconds = Histogram()
 
+    @property
+    def running_count(self) -> int:
+        """Partitions whose flush has not ended yet."""
+        return len(self._work)
+
     # --- asking ---
 
     def ask(self, partition: Partition, below: int) -> None:

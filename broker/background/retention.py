@@ -51,7 +51,10 @@ class Retention:
         self._config = config
         self._checkpoints = checkpoints
         self._is_busy = is_busy
-        self.last_run_seconds = 0.0  # written by run_once
+        # Written by run_once.
+        self.last_run_seconds = 0.0
+        self.checked_count = 0  # logs, by the run that goes on or was the last one
+        self.to_check_count = 0
 
     def start(self, scheduler: Scheduler) -> None:
         """Begin the periodic work."""
@@ -63,8 +66,11 @@ class Retention:
     async def run_once(self) -> None:
         """Look at every log; unlink what has no delay."""
         started_ns = self._clock.monotonic_ns()
-        for number, partition in enumerate(tuple(self._partitions), 1):
+        partitions = tuple(self._partitions)
+        self.checked_count, self.to_check_count = 0, len(partitions)
+        for number, partition in enumerate(partitions, 1):
             await self.apply(partition)
+            self.checked_count = number
             if number % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
         await self._checkpoints.after_maintenance()

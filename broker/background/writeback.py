@@ -39,6 +39,11 @@ class Writeback:
         """Write-backs that have not ended yet."""
         return sum(self._outstanding.values())
 
+    @property
+    def late_count(self) -> int:
+        """Partitions whose producers wait, since the disk is late."""
+        return len(self._closed_since_ns)
+
     def start(self, partition: Partition) -> None:
         """Sync a full window, or hold the partition's appends up until that may begin."""
         if partition in self._closed_since_ns:

@@ -95,9 +95,13 @@ class Listeners:
             port = sock.getsockname()[1]
             advertised_port = listener.advertised_port or port
             self._sockets.append((sock, listener._replace(port=port, advertised_port=advertised_port)))
-        bound = tuple(listener for _, listener in self._sockets)
+        bound = self.bound()
         self.controller_listeners = bound[len(self._config.listeners) :]
         return bound[: len(self._config.listeners)]
+
+    def bound(self) -> tuple[ListenerConfig, ...]:
+        """Return the listeners whose ports are held, those of the controller last."""
+        return tuple(listener for _, listener in self._sockets)
 
     def open(self, dispatcher: Dispatcher, of_controller: Dispatcher | None = None) -> None:
         """Listen and accept; controller listeners have a dispatcher of their own."""

@@ -65,6 +65,14 @@ KEYS: tuple[ConfigKey, ...] = (
         "Levels of loggers at the start, as in root=WARN,broker.coordinator=DEBUG; names that are not ours do nothing.",
     ),
     broker(
+        "odradek.http.status.page",
+        BOOLEAN,
+        True,
+        None,
+        MEDIUM,
+        "Whether a status page is served at / of the HTTP listener.",
+    ),
+    broker(
         "odradek.shutdown.timeout.ms",
         INT,
         20_000,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from broker.coordinator.base import Coordinator
@@ -35,6 +35,7 @@ from broker.coordinator.group.commands import (
 from broker.coordinator.group.consumer.commands import JOIN_EPOCH, HeartbeatRequest, HeartbeatResult
 from broker.coordinator.group.consumer.world import ConsumerWorld
 from broker.coordinator.group.offsets import FetchedTopic, FetchTopic, GroupOffsets
+from broker.coordinator.group.records import CommittedOffset
 from broker.coordinator.group.shard import AnyGroup, CommitRequest, GroupShard
 from broker.coordinator.internal_topics import GROUP_METADATA_TOPIC, InternalTopics, partition_for
 from broker.coordinator.log import CoordinatorLog
@@ -340,6 +341,10 @@ class GroupCoordinator(Coordinator[GroupShard]):
         if group is None:
             raise GroupIdNotFound(group_id)
         return group
+
+    def committed_offsets(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """Give a group's committed offsets by topic and partition, to look at. Raises: as `group`."""
+        return self._runtime.read(self.partition_of(group_id)).offsets.of_group(group_id)
 
     def groups(self) -> Iterator[AnyGroup]:
         """Iterate over all groups. Raises: CoordinatorLoading while some partition is not replayed."""

@@ -9,6 +9,10 @@ UNUSED_BY_A_START = (
     "http.server",
     "email",
     "broker.lag.look",
+    # with the first look at the status page
+    "broker.status.pages",
+    "broker.status.html.markup",
+    "html",
     # with the first batch, expression or check that needs them
     "snappy",
     "lz4",

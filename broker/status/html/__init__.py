@@ -1,0 +1,1 @@
+"""The status page as HTML: pure functions from its model to text."""

@@ -1,0 +1,101 @@
+"""What is wrong, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.status.model import Health, Level, Trouble
+from broker.status.read.health import MAX_NAMED, read_frame
+from storage.env.fs import Space
+from storage.errors import StorageFailure
+from tests.harness.status import StatusBed, a_move
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> StatusBed:
+    return StatusBed(tmp_path / "a", tmp_path / "b")
+
+
+def troubles(bed: StatusBed) -> list[tuple[Level, str]]:
+    return [(trouble.level, trouble.text) for trouble in read_frame(bed.parts).health.troubles]
+
+
+def test_a_healthy_broker_says_who_it_is_and_nothing_else(bed: StatusBed) -> None:
+    identity, health = read_frame(bed.parts)
+    assert (identity.node_id, identity.uptime_seconds, identity.listeners) == (1, 90, ("PLAINTEXT://127.0.0.1:9092",))
+    assert len(identity.cluster_id) == 22
+    assert (health.is_ready, health.level, health.troubles) == (True, Level.OK, ())
+
+
+def test_a_broker_that_starts_is_not_ready(bed: StatusBed) -> None:
+    bed.phase.current = "log recovery"
+    bed.coordinators = None
+    health = read_frame(bed.parts).health
+    assert (health.is_ready, health.phase) == (False, "log recovery")
+
+
+def test_a_failed_directory_and_its_partitions_come_first(bed: StatusBed) -> None:
+    one, other = bed.hosted.logs.dirs
+    for name in ("t", "u"):
+        bed.hosted.create(name)
+    bed.spaces[one] = Space(1000, 30)
+    bed.hosted.manager.fail_dir(other, StorageFailure("no such device", other.path))
+    assert troubles(bed) == [
+        (Level.BAD, f"Log directory {other.path} is offline: no such device"),
+        (Level.BAD, "1 partition cannot be served: its log is not here."),
+        (Level.WARN, f"Log directory {one.path} has 3% of its room left."),
+    ]
+    assert read_frame(bed.parts).health.level is Level.BAD
+
+
+def test_coordinators_that_load_or_could_not_are_named_by_their_topic(bed: StatusBed) -> None:
+    bed.groups.partitions = Counter(active=47, failed=3)
+    bed.transaction_partitions = Counter(loading=1)
+    assert troubles(bed) == [
+        (Level.BAD, "3 partitions of __consumer_offsets could not be loaded: groups there are refused."),
+        (Level.WARN, "1 partition of __transaction_state still loading: transactional ids there have to wait."),
+    ]
+
+
+def test_moves_that_are_held_up_are_named_and_many_are_counted(bed: StatusBed) -> None:
+    bed.moves += [a_move(bed.hosted), *[a_move(bed.hosted, failure="no space left")] * (MAX_NAMED + 2)]
+    found = troubles(bed)
+    where = bed.hosted.logs.dirs[1].path
+    assert found[0] == (Level.WARN, f"The move of t-0 to {where} is held up: no space left")
+    assert found[-1] == (Level.WARN, "2 more moves are held up.")
+    assert len(found) == MAX_NAMED + 1
+
+
+def test_a_cleaner_in_trouble_is_told(bed: StatusBed) -> None:
+    log = bed.hosted.create("t").log
+    bed.cleaner.is_failing = True
+    bed.cleaner.troubles.mark_uncleanable(log, "a batch without keys")
+    assert troubles(bed) == [
+        (Level.BAD, "The cleaner fails whenever it looks for logs to compact; the log says why."),
+        (Level.WARN, "t-0 cannot be compacted: a batch without keys"),
+    ]
+
+
+async def test_a_late_disk_and_failed_requests_are_told(bed: StatusBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    writeback: Any = SimpleNamespace(late_count=2)
+    monkeypatch.setattr(bed.parts.watched.disk_work, "writeback", writeback)
+    bed.stats.of("fetch").failed = 1
+    await bed.parts.samples.take()
+    assert troubles(bed) == [
+        (Level.WARN, "The disk is late: producers of 2 partitions wait for it."),
+        (Level.WARN, "Requests have failed in the last minute; the log says why."),
+    ]
+    for _ in range(12):
+        await bed.parts.samples.take()
+    writeback.late_count = 0
+    assert troubles(bed) == []
+
+
+def test_the_worst_of_all_troubles_is_the_level() -> None:
+    warn, bad = Trouble(Level.WARN, ""), Trouble(Level.BAD, "")
+    assert [Health("running", some).level for some in ((), (warn,), (warn, bad))] == [Level.OK, Level.WARN, Level.BAD]
