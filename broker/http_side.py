@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -12,7 +11,6 @@ from broker.http.health import HINT, health_pages
 from broker.http.server import HttpServer
 from broker.lag.watch import LagWatch
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
-from broker.metrics.loop_watch import LoopWatch
 from broker.metrics.page import MetricsPage, Scraped
 from broker.metrics.sources import is_wanted
 from broker.runtime.pools import Pools
@@ -37,14 +35,13 @@ class HttpSide:
         run_beside = partial(pools.io, HTTP_POOL)
         self._metrics_config = metrics_config
         self._lag = LagWatch(parts.watched.partitions, pools, parts.clock)
-        self._loop_watch = LoopWatch(parts.clock.monotonic_ns, time.thread_time_ns)
         sources = broker_sources(
             parts.watched,
             parts.coordinators,
             self._lag,
             lambda: parts.retention.last_run_seconds,
             parts.clock.monotonic_ns,
-            self._loop_watch,
+            parts.loop_watch,
         )
         self._metrics = MetricsPage(
             sources, metrics_config, run_beside, parts.clock.monotonic_ns, parts.watched.stats.scrapes
@@ -60,7 +57,7 @@ class HttpSide:
         listener = self._parts.config.http_listener
         if listener is None:
             return
-        self._loop_watch.start(asyncio.get_running_loop().call_later)
+        self._parts.loop_watch.start(asyncio.get_running_loop().call_later)
         host, port = listener
         try:
             self.port = await self._server.open(host, port)
@@ -72,7 +69,7 @@ class HttpSide:
 
     async def close(self) -> None:
         """Stop to answer."""
-        self._loop_watch.stop()
+        self._parts.loop_watch.stop()
         self._parts.lines.close()
         await self._server.close()
         await self._metrics.close()

@@ -21,7 +21,9 @@ BAD_REQUEST = "400 Bad Request"
 Key = Callable[[Any], Any]
 
 TOPIC_ORDERS: Mapping[str, Key] = {
-    "traffic": lambda row: (-(row.bytes_in or 0), -row.size_bytes, row.name),
+    "traffic": lambda row: (-(row.bytes_in or 0) - (row.bytes_out or 0), -row.size_bytes, row.name),
+    "in": lambda row: (-(row.bytes_in or 0), row.name),
+    "out": lambda row: (-(row.bytes_out or 0), row.name),
     "name": lambda row: row.name,
     "partitions": lambda row: (-row.partition_count, row.name),
     "records": lambda row: (-row.record_count, row.name),

@@ -80,6 +80,7 @@ class TopicRow(NamedTuple):
     """Offsets between log starts and high watermarks; compacted logs and transactions have fewer records."""
     records_in: float | None
     bytes_in: float | None
+    bytes_out: float | None
 
 
 class PartitionRow(NamedTuple):
@@ -93,7 +94,6 @@ class PartitionRow(NamedTuple):
     log_end_offset: int | None = None
     segment_count: int | None = None
     size_bytes: int | None = None
-    bytes_in: float | None = None
 
 
 class GroupRow(NamedTuple):
@@ -187,6 +187,8 @@ class Overview(NamedTuple):
     traffic: tuple[Series, ...]
     inventory: Inventory
     connection_count: int
+    busy_share: float
+    """Of the one thread that does all the work, in the last minute."""
     moves: tuple[MoveRow, ...]
     move_count: int
     jobs: tuple[Job, ...]

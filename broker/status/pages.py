@@ -80,6 +80,7 @@ class StatusPages:
             read_traffic(parts),
             inventory,
             parts.watched.connections.connection_count,
+            parts.loop_watch.busy_share,
             read_moves(parts),
             len(parts.watched.moves.running()),
             read_jobs(parts),

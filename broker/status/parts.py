@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from broker.background.retention import Retention
 from broker.coordinators import Coordinators
 from broker.exported.parts import Watched
+from broker.metrics.loop_watch import LoopWatch
 from broker.runtime.recent_lines import RecentLines
 from broker.status.samples import Samples
 from config.views import BrokerConfig
@@ -32,7 +34,8 @@ class Parts:
         self.coordinators = coordinators  # None before they are started
         self.clock = clock
         self._started_ns = started_ns
-        self.samples = Samples(watched.partitions, watched.stats, clock.monotonic_ns)
+        self.loop_watch = LoopWatch(clock.monotonic_ns, time.thread_time_ns)
+        self.samples = Samples(watched.partitions.traffic, watched.stats, self.loop_watch, clock.monotonic_ns)
         self.lines = RecentLines()
 
     @property

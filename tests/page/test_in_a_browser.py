@@ -264,7 +264,7 @@ def test_sparklines_and_bars_say_in_words_what_they_show(browser: Chromium, url:
     browser.open(url)
     browser.wait(lambda: _reloaded_with_samples(browser, url), "two samples")
     names = [re.sub(r"\s+", " ", name) for name in browser.run(_NAMES % "svg[role=img]")]
-    assert len(names) == 4
+    assert len(names) == 5
     assert all(re.fullmatch(r".+ over the last \d+ s: now .+/s, between .+/s and .+/s", name) for name in names)
     assert all("of the file system used" in name for name in browser.run(_NAMES % "#dirs progress"))
 

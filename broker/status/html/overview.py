@@ -44,7 +44,8 @@ def _section(name: str, title: str, *contents: Child) -> Html:
 
 def _traffic(status: Overview) -> Html:
     cards = element("div", (_card(series) for series in status.traffic), class_="cards")
-    note = f"{count(status.connection_count)} connection{'' if status.connection_count == 1 else 's'} open"
+    connections = f"{count(status.connection_count)} connection{'' if status.connection_count == 1 else 's'} open"
+    note = f"{connections}, broker {percent(status.busy_share)} busy"
     return _section("traffic", "Traffic", cards, element("p", note, class_="note"))
 
 

@@ -14,7 +14,8 @@ from broker.status.model import Frame, PartitionRow, TopicDetail, TopicRow
 
 _COLUMNS = (
     Column("Topic", sort="name"),
-    Column("In", is_number=True, sort="traffic"),
+    Column("In", is_number=True, sort="in"),
+    Column("Out", is_number=True, sort="out"),
     Column("Records in", is_number=True),
     Column("Size", is_number=True, sort="size"),
     Column("Records", is_number=True, sort="records"),
@@ -40,6 +41,7 @@ def _topic(row: TopicRow) -> tuple[Child, ...]:
     return (
         name,
         rate(row.bytes_in, "B"),
+        rate(row.bytes_out, "B"),
         rate(row.records_in),
         size(row.size_bytes),
         count(row.record_count),
@@ -71,7 +73,6 @@ def render_topics(frame: Frame, found: Shown[TopicRow]) -> str:
 _PARTITION_COLUMNS = (
     Column("Partition"),
     Column("Leader"),
-    Column("In", is_number=True),
     Column("Size", is_number=True),
     Column("Log start", is_number=True),
     Column("High watermark", is_number=True),
@@ -104,7 +105,6 @@ def _partition(row: PartitionRow) -> tuple[Child, ...]:
     return (
         count(row.number),
         "none" if row.leader is None else str(row.leader),
-        rate(row.bytes_in, "B"),
         size(row.size_bytes),
         count(row.log_start_offset),
         count(row.high_watermark),

@@ -8,6 +8,7 @@ import native
 from broker.coordinators import Coordinators
 from broker.status.model import Frame, Health, Identity, Level, Trouble
 from broker.status.parts import Parts
+from broker.status.samples import LATE_SECONDS
 from broker.version import VERSION
 
 MAX_NAMED = 5
@@ -97,8 +98,12 @@ def _speed(parts: Parts) -> Iterator[Trouble]:
     if late:
         yield Trouble(Level.WARN, f"The disk is late: producers of {_many(late, 'partition')} wait for it.")
     recent = list(parts.samples.ring)[-RECENT_SAMPLES:]
-    if any(sample.errors for sample in recent):
+    if any(sample.failures for sample in recent):
         yield Trouble(Level.WARN, "Requests have failed in the last minute; the log says why.")
+    late_count = sum(sample.late_count for sample in recent)
+    if late_count:
+        limit = f"more than {LATE_SECONDS:g} seconds"
+        yield Trouble(Level.WARN, f"Clients had to wait for {limit} {_many(late_count, 'time')} in the last minute.")
 
 
 def _rest(count: int, what: str) -> Iterator[Trouble]:

@@ -11,6 +11,8 @@ from broker.status.parts import Parts
 from broker.status.read.groups import read_groups
 from broker.status.read.turns import Turns
 
+_NOT_MEASURED = (None, None, None)
+
 
 async def read_inventory(parts: Parts) -> Inventory:
     """List all topics, groups and directories; only the directories while the broker starts."""
@@ -30,10 +32,8 @@ async def _topics(
     """Add the partitions of each topic up, and the logs of each directory."""
     rows = []
     turns = Turns()
-    is_measured = bool(parts.samples.ring)
     for topic in tuple(image.topics_by_name.values()):
         offline = segments = size = records = 0
-        records_in = bytes_in = 0.0
         for number in range(len(topic.partitions)):
             await turns.next()
             partition = parts.watched.partitions.find((topic.name, number))
@@ -48,10 +48,6 @@ async def _topics(
             size += log_size
             segments += log.segment_count
             records += log.high_watermark - log.log_start_offset
-            flow = parts.samples.flow(partition.tp)
-            if flow is not None:
-                records_in += flow.records_in
-                bytes_in += flow.bytes_in
         rows.append(
             TopicRow(
                 topic.name,
@@ -60,8 +56,7 @@ async def _topics(
                 segments,
                 size,
                 records,
-                records_in if is_measured else None,
-                bytes_in if is_measured else None,
+                *(parts.samples.flow(topic.name) or _NOT_MEASURED),
             )
         )
     return rows
@@ -106,7 +101,7 @@ def _partition(parts: Parts, topic: str, number: int, placed: PartitionImage) ->
     partition = parts.watched.partitions.find((topic, number))
     if partition is None:
         return PartitionRow(number, leader, "")
-    log, flow = partition.log, parts.samples.flow(partition.tp)
+    log = partition.log
     return PartitionRow(
         number,
         leader,
@@ -116,5 +111,4 @@ def _partition(parts: Parts, topic: str, number: int, placed: PartitionImage) ->
         log.log_end_offset,
         log.segment_count,
         log.size_bytes,
-        flow.bytes_in if flow is not None else None,
     )

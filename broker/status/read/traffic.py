@@ -6,8 +6,8 @@ from broker.status.model import Series
 from broker.status.parts import Parts
 from broker.status.samples import INTERVAL_MS
 
-_SERIES = (("Records in", ""), ("Bytes in", "B"), ("Requests", ""), ("Failed requests", ""))
-"""Name and unit of each field of a sample."""
+_SERIES = (("Records in", ""), ("Bytes in", "B"), ("Bytes out", "B"), ("Requests", ""), ("Errors", ""))
+"""Name and unit of the first fields of a sample."""
 
 
 def read_traffic(parts: Parts) -> tuple[Series, ...]:

@@ -21,8 +21,16 @@ from broker.status.listing import (
 from broker.status.model import GroupRow, TopicRow
 
 
-def topic(name: str, *, bytes_in: float | None = 0.0, size: int = 0, offline: int = 0, records: int = 0) -> TopicRow:
-    return TopicRow(name, 1, offline, 1, size, records, 0.0, bytes_in)
+def topic(
+    name: str,
+    *,
+    bytes_in: float | None = 0.0,
+    bytes_out: float = 0.0,
+    size: int = 0,
+    offline: int = 0,
+    records: int = 0,
+) -> TopicRow:
+    return TopicRow(name, 1, offline, 1, size, records, 0.0, bytes_in, bytes_out)
 
 
 def test_nothing_asked_is_the_first_page_in_the_usual_order() -> None:
@@ -89,13 +97,20 @@ def test_pages_are_cut_and_one_beyond_the_last_is_the_last() -> None:
 
 @pytest.mark.parametrize(
     ("order", "names"),
-    [("traffic", ["b", "c", "a"]), ("name", ["a", "b", "c"]), ("size", ["c", "a", "b"]), ("records", ["a", "c", "b"])],
+    [
+        ("traffic", ["c", "b", "a"]),
+        ("in", ["b", "a", "c"]),
+        ("out", ["c", "a", "b"]),
+        ("name", ["a", "b", "c"]),
+        ("size", ["c", "a", "b"]),
+        ("records", ["a", "c", "b"]),
+    ],
 )
 def test_topics_come_in_the_order_asked_for(order: str, names: list[str]) -> None:
     rows = [
         topic("a", bytes_in=None, size=5, records=9),
         topic("b", bytes_in=7.0, size=1, records=1),
-        topic("c", bytes_in=0.0, size=8, records=2),
+        topic("c", bytes_in=0.0, bytes_out=9.0, size=8, records=2),
     ]
     assert [row.name for row in shown(rows, View("", order), TOPIC_ORDERS, lambda row: row.name).rows] == names
 

@@ -97,12 +97,17 @@ async def test_a_broker_with_everything_shows_it(bed: StatusBed) -> None:
     logging.getLogger("broker.x").warning("slow disk=%s", "/a")
     found = await page(bed, "/")
     assert {"/topics/orders", "/groups/billing", "/topics", "/groups", "/metrics", "/status.json"} <= found.links()
-    for text in ("1 topics, 2 partitions", "slow disk=/a", "Moves between directories", "3 connections open"):
+    for text in (
+        "1 topics, 2 partitions",
+        "slow disk=/a",
+        "Moves between directories",
+        "3 connections open, broker 0 % busy",
+    ):
         assert text in found.text
     labels = [attributes["aria-label"] for attributes in found.all("progress")]
     assert "25\u00a0% of t-0 copied" in labels
     assert "Retention: 50\u00a0% done" in labels
-    assert len([one for one in found.all("svg") if one.get("role") == "img"]) == 4
+    assert len([one for one in found.all("svg") if one.get("role") == "img"]) == 5
 
 
 @pytest.mark.parametrize("path", ["/", "/topics", "/groups", "/topics/orders", "/groups/g"])

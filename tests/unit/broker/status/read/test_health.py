@@ -81,18 +81,29 @@ def test_a_cleaner_in_trouble_is_told(bed: StatusBed) -> None:
     ]
 
 
-async def test_a_late_disk_and_failed_requests_are_told(bed: StatusBed, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_disk_a_late_loop_and_failed_requests_are_told(
+    bed: StatusBed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writeback: Any = SimpleNamespace(late_count=2)
     monkeypatch.setattr(bed.parts.watched.disk_work, "writeback", writeback)
     bed.stats.of("fetch").failed = 1
+    bed.stats.of("fetch").count_errors([27])
+    bed.parts.loop_watch.lateness.observe(0.4)
     await bed.parts.samples.take()
     assert troubles(bed) == [
         (Level.WARN, "The disk is late: producers of 2 partitions wait for it."),
         (Level.WARN, "Requests have failed in the last minute; the log says why."),
+        (Level.WARN, "Clients had to wait for more than 0.25 seconds 1 time in the last minute."),
     ]
     for _ in range(12):
         await bed.parts.samples.take()
     writeback.late_count = 0
+    assert troubles(bed) == []
+
+
+async def test_errors_that_are_told_to_clients_are_theirs(bed: StatusBed) -> None:
+    bed.stats.of("fetch").count_errors([27, 3])
+    await bed.parts.samples.take()
     assert troubles(bed) == []
 
 
