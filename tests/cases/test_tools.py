@@ -155,6 +155,9 @@ def test_lines_arrive_once_and_in_order_though_the_broker_restarts_and_is_killed
         assert process.stdin is not None and process.stderr is not None
         for number, line in enumerate(lines):
             process.stdin.write(line)
+            if number == 1000:
+                process.stdin.flush()
+                eventually(lambda: sum(ends(broker.bootstrap, "t")) > 0, what="the first records")
             if number == 2000:
                 broker.restart()
             elif number == 4000:
