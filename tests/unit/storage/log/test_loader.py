@@ -75,6 +75,7 @@ class CountedReads(PosixFileSystem):
     """Counts the bytes read of each `.log`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.read_bytes: dict[int, int] = {}
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
