@@ -18,7 +18,8 @@ from tests.harness.raw import RawClient
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docker" / "prometheus" / "alerts.yml"
-TOPIC, COMPACTED, PAID, GROUP = "orders", "states", "payments", "billing"
+KAFKA_NAMES = RULES.with_name("kafka_names.yml")
+TOPIC, COMPACTED, PAID, QUIET, GROUP = "orders", "states", "payments", "quiet", "billing"
 PARTITIONS = 3
 # So little that the disk's part of the work happens within seconds too.
 PROPERTIES = {"odradek.log.writeback.window.bytes": "65536", "log.cleaner.backoff.ms": "500"}
@@ -46,14 +47,16 @@ def impatient(rules: Path, directory: Path) -> Path:
 def prepare(broker: BrokerProcess) -> None:
     """Make the topics, and a quota that nobody exceeds."""
     with RawClient((broker.host, broker.port)) as client:
-        client.create_topic(TOPIC, PARTITIONS, **{"flush.messages": "100"})
+        client.create_topic(TOPIC, PARTITIONS, **{"flush.messages": "10"})
         client.create_topic(COMPACTED, 1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
         client.create_topic(PAID)
-        set_quota(client, {"client-id": "shop"}, producer_byte_rate=1e9, consumer_byte_rate=1e9)
+        client.create_topic(QUIET)
+        entity = {"user": "ANONYMOUS", "client-id": "shop"}
+        set_quota(client, entity, producer_byte_rate=1e9, consumer_byte_rate=1e9, request_percentage=1e3)
 
 
 class Traffic:
-    """A producer, a transactional one and a group's consumer, on a thread of their own until it is stopped."""
+    """Two producers, one of them transactional, and two consumers, one of which waits: on one thread, until stopped."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._bootstrap = broker.bootstrap
@@ -88,6 +91,7 @@ class Traffic:
             enable_auto_commit=False,
             fetch_max_wait_ms=100,
         )
+        waiting = KafkaConsumer(QUIET, bootstrap_servers=self._bootstrap)
         number = 0
         while not self._stopping.wait(ROUND_S):
             number += 1
@@ -98,11 +102,11 @@ class Traffic:
                 payer.send(PAID, b"paid")
                 payer.commit_transaction()
             consumer.poll(timeout_ms=10)
+            waiting.poll(timeout_ms=0)
             if number % 5 == 0:
                 consumer.commit()
         producer.flush()
-        # Closed by its heartbeat only: the group keeps its member, as a running application's does.
-        for client in (producer, payer, consumer):
+        for client in (producer, payer, consumer, waiting):
             client.close()
 
 
@@ -115,7 +119,9 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
     directory = tmp_path_factory.mktemp("observed")
     broker = BrokerProcess(directory / "broker", PROPERTIES)
     prometheus = Prometheus(
-        directory / "prometheus", [impatient(RULES, directory)], {"odradek": f"{broker.host}:{broker.http_port}"}
+        directory / "prometheus",
+        [impatient(RULES, directory), KAFKA_NAMES],
+        {"odradek": f"{broker.host}:{broker.http_port}"},
     )
     broker.start()
     try:
@@ -123,7 +129,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Observed]:
         traffic = Traffic(broker)
         try:
             prometheus.start()
-            scrapes = f'count_over_time(kafka_log_log_size{{topic="{TOPIC}", partition="0"}}[1m])'
+            scrapes = f'count_over_time(kafka_consumergroup_lag{{topic="{TOPIC}", partition="0"}}[1m])'
             prometheus.wait_until(
                 lambda: any(one.value >= SCRAPES for one in prometheus.query(scrapes)),
                 what=f"{SCRAPES} scrapes, one each {SCRAPE_INTERVAL_MS} ms",

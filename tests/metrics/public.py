@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DIRECTORY = Path(__file__).resolve().parent
-SERVED = ("yes", "maybe", "no")
+SERVED = ("yes", "rule", "no")
 FAMILIES = ("jmx", "kafka_exporter", "process", "jvm", "zookeeper", "host", "other")
 
 

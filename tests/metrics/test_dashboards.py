@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BOARDS = grafana.dashboards()
 COLUMNS = 24
 # What Prometheus itself says of a target, and prometheus_client of the process.
-FROM_ELSEWHERE = re.compile(r"^(kafka_consumergroup_\w+|up|ALERTS|scrape_\w+|process_\w+)$")
+FROM_ELSEWHERE = re.compile(r"^(up|ALERTS|scrape_\w+|process_\w+)$")
 NAME = re.compile(r"\b([A-Za-z_]\w+)\{")
 
 

@@ -171,7 +171,8 @@ def _variable(one: Variable) -> Json:
         "query": {"query": query, "refId": "Variable"},
         "multi": True,
         "includeAll": True,
-        "allValue": ".*",
+        # Not `.*`: that would take the sums over all topics too, which have no such label.
+        "allValue": ".+",
         "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
         "refresh": 2,
         "sort": 1,

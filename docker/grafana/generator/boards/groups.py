@@ -6,7 +6,8 @@ from shapes import RED, YELLOW, Dashboard, Row, Variable, curves, of, per_second
 
 GROUP = Variable("group", 'kafka_consumergroup_members{job="odradek", instance=~"$instance"}', "consumergroup", "Group")
 WANTED = 'consumergroup=~"$group"'
-LAG = of("kafka_consumergroup_lag", WANTED)
+LAG_SUM = of("kafka_consumergroup_lag_sum", WANTED)
+LAG_SECONDS = of("odradek_consumer_group_lag_seconds", WANTED)
 FAILED = "sum(" + of("odradek_coordinator_partitions", 'state="failed"') + ")"
 OPEN = "sum(" + of("odradek_transaction_transactional_ids", 'state="Ongoing"') + ") or vector(0)"
 
@@ -24,9 +25,11 @@ STATE = Row(
             f"sum({of('kafka_consumergroup_members', WANTED)})",
         ),
         stat(
-            "Records to read",
-            "Lag of the chosen groups, all together.",
-            f"sum({LAG})",
+            "Furthest behind",
+            "How long the first record that one of the chosen groups has not committed has been waiting.",
+            f"max({of('odradek_consumer_group_max_lag_seconds', WANTED)})",
+            unit="s",
+            thresholds=((60, YELLOW), (300, RED)),
         ),
         stat(
             "Partitions not loaded",
@@ -51,19 +54,40 @@ READING = Row(
     "Lag",
     (
         curves(
+            "Time behind",
+            "How long the first record that is not committed has been waiting; the 20 that are furthest behind.",
+            (f"topk(20, max by (consumergroup, topic) ({LAG_SECONDS}))", "{{consumergroup}} · {{topic}}"),
+            unit="s",
+        ),
+        curves(
             "Records behind",
             "Records from the committed offset to the end, summed over partitions; the 20 that are furthest behind.",
-            (f"topk(20, sum by (consumergroup, topic) ({LAG}))", "{{consumergroup}} · {{topic}}"),
+            (f"topk(20, sum by (consumergroup, topic) ({LAG_SUM}))", "{{consumergroup}} · {{topic}}"),
         ),
         curves(
             "Records read",
             "How fast committed offsets move on.",
             (
                 "topk(20, sum by (consumergroup, topic) "
-                f"(rate({of('kafka_consumergroup_current_offset', WANTED)}[$__rate_interval])))",
+                f"(rate({of('kafka_consumergroup_current_offset_sum', WANTED)}[$__rate_interval])))",
                 "{{consumergroup}} · {{topic}}",
             ),
             unit="suffix: rec/s",
+        ),
+        table(
+            "Groups",
+            "Each of the chosen groups.",
+            (
+                ("consumergroup", "Group", ""),
+                ("Value #A", "Members", "none"),
+                ("Value #B", "Time behind", "s"),
+                ("Value #C", "Records behind", "none"),
+                ("Value #D", "Last commit", "dateTimeFromNow"),
+            ),
+            f"max by (consumergroup) ({of('kafka_consumergroup_members', WANTED)})",
+            f"max by (consumergroup) ({of('odradek_consumer_group_max_lag_seconds', WANTED)})",
+            f"sum by (consumergroup) ({LAG_SUM})",
+            f"max by (consumergroup) ({of('odradek_consumer_group_last_commit_timestamp_seconds', WANTED)}) * 1000",
         ),
         table(
             "Partitions",
@@ -74,9 +98,11 @@ READING = Row(
                 ("partition", "Partition", ""),
                 ("Value #A", "Committed", "none"),
                 ("Value #B", "Records behind", "none"),
+                ("Value #C", "Time behind", "s"),
             ),
             f"max by (consumergroup, topic, partition) ({of('kafka_consumergroup_current_offset', WANTED)})",
-            f"max by (consumergroup, topic, partition) ({LAG})",
+            f"max by (consumergroup, topic, partition) ({of('kafka_consumergroup_lag', WANTED)})",
+            f"max by (consumergroup, topic, partition) ({LAG_SECONDS})",
         ),
     ),
 )

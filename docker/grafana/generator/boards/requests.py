@@ -66,17 +66,40 @@ BOARD = Dashboard(
             ),
         ),
         Row(
-            "Connections and refusals",
+            "Waiting",
             (
                 curves(
-                    "Connections",
-                    "Open connections of clients.",
-                    (f"sum({of('kafka_server_socketservermetrics_connection_count')})", "open"),
+                    "Requests that wait now",
+                    "For data (Fetch), a flush (Produce) or other members (JoinGroup).",
+                    (f"sum by (request) ({of('odradek_network_waiting_requests', WANTED)})", "{{request}}"),
+                    stacked=True,
                 ),
                 curves(
-                    "New connections",
-                    "Accepted in a second. Many of them: clients that do not keep theirs.",
-                    (f"sum({per_second('kafka_server_socketservermetrics_connection_creation_total')})", "accepted"),
+                    "Time that requests waited",
+                    "For data, a flush or other members, of those that had to.",
+                    *quantiles("odradek_network_request_wait_seconds", WANTED, by="request", legend="{{request}} "),
+                    unit="s",
+                ),
+                curves(
+                    "Held by connections",
+                    "Bytes of answers that sockets have not taken yet, and of requests that are not worked on yet.",
+                    (f"sum({of('odradek_network_unsent_bytes')})", "unsent"),
+                    (f"sum({of('odradek_network_received_bytes_held')})", "received"),
+                    (f"sum({of('odradek_network_receive_buffer_bytes')})", "large requests"),
+                    unit="bytes",
+                ),
+            ),
+        ),
+        Row(
+            "Errors and quotas",
+            (
+                curves(
+                    "Errors told to clients",
+                    "Error codes in responses in a second; a response may have many.",
+                    (
+                        f"sum by (request, error) ({per_second('odradek_network_errors_total', WANTED)})",
+                        "{{request}} {{error}}",
+                    ),
                     unit="cps",
                 ),
                 curves(
@@ -88,21 +111,35 @@ BOARD = Dashboard(
                     unit="reqps",
                 ),
                 curves(
-                    "Fetch sessions",
-                    "Sessions of consumers, and the partitions in them.",
-                    (f"sum({of('kafka_server_fetchsessioncache_numincrementalfetchsessions')})", "sessions"),
-                    (f"sum({of('kafka_server_fetchsessioncache_numincrementalfetchpartitionscached')})", "partitions"),
-                ),
-                curves(
                     "Throttled by quotas",
                     "How long clients had to wait in each second, all together, by the kind of quota.",
                     (f"sum by (kind) ({per_second('odradek_quota_throttle_seconds_total')})", "{{kind}}"),
                     unit="s",
                 ),
+            ),
+        ),
+        Row(
+            "Connections",
+            (
                 curves(
-                    "Use of quotas",
-                    "Users, client ids and pairs whose use of a quota is measured.",
-                    (f"sum by (kind) ({of('odradek_quota_uses')})", "{{kind}}"),
+                    "Connections",
+                    "Open connections of clients.",
+                    (
+                        f"sum by (listener) ({of('kafka_server_socketservermetrics_connection_count')})",
+                        "{{listener}}",
+                    ),
+                ),
+                curves(
+                    "New connections",
+                    "Accepted in a second. Many of them: clients that do not keep theirs.",
+                    (f"sum({per_second('kafka_server_socketservermetrics_connection_creation_total')})", "accepted"),
+                    unit="cps",
+                ),
+                curves(
+                    "Fetch sessions",
+                    "Sessions of consumers, and the partitions in them.",
+                    (f"sum({of('kafka_server_fetchsessioncache_numincrementalfetchsessions')})", "sessions"),
+                    (f"sum({of('kafka_server_fetchsessioncache_numincrementalfetchpartitionscached')})", "partitions"),
                 ),
             ),
         ),

@@ -59,6 +59,13 @@ DISK = Row(
     "Disk",
     (
         curves(
+            "Syncs",
+            "How long each fdatasync and fsync of a file or folder of a directory took.",
+            *quantiles("odradek_log_dir_sync_seconds", by="dir", legend="{{dir}} "),
+            unit="s",
+            thresholds=((0.1, YELLOW), (1, RED)),
+        ),
+        curves(
             "Flush",
             "How long a flush of a log took in its thread. Nothing is shown while nothing is flushed.",
             *quantiles("odradek_log_flush_seconds"),
@@ -77,14 +84,10 @@ DISK = Row(
             unit="s",
         ),
         curves(
-            "Write-backs running",
-            "That have not ended yet.",
-            (f"sum({of('odradek_log_writebacks_running')})", "running"),
-        ),
-        curves(
             "Page cache",
             "Synced bytes of the logs that count towards the page cache's budget.",
             (f"sum({of('odradek_log_page_cache_bytes')})", "kept"),
+            (f"sum({of('odradek_log_page_cache_budget_bytes')} >= 0)", "budget"),
             unit="bytes",
         ),
         curves(

@@ -16,22 +16,28 @@ def by_topic(expr: str) -> str:
 BOARD = Dashboard(
     "odradek-topics",
     "Odradek: topics",
-    "What goes into each topic, how large it is, and its partitions. Curves show the 20 largest.",
+    "What goes into and out of each topic, how large it is, and its partitions. Curves show the 20 largest.",
     (
         Row(
             "Traffic",
             (
                 curves(
-                    "Records in",
-                    "Records appended in a second.",
-                    (by_topic(per_second("kafka_server_brokertopicmetrics_messagesin_total", WANTED)), "{{topic}}"),
-                    unit="suffix: rec/s",
-                ),
-                curves(
                     "Bytes in",
                     "Bytes of batches appended in a second.",
                     (by_topic(per_second("kafka_server_brokertopicmetrics_bytesin_total", WANTED)), "{{topic}}"),
                     unit="Bps",
+                ),
+                curves(
+                    "Bytes out",
+                    "Bytes of batches that were fetched in a second, by consumers and whoever else.",
+                    (by_topic(per_second("kafka_server_brokertopicmetrics_bytesout_total", WANTED)), "{{topic}}"),
+                    unit="Bps",
+                ),
+                curves(
+                    "Records in",
+                    "Records appended in a second.",
+                    (by_topic(per_second("kafka_server_brokertopicmetrics_messagesin_total", WANTED)), "{{topic}}"),
+                    unit="suffix: rec/s",
                 ),
             ),
         ),
@@ -44,6 +50,7 @@ BOARD = Dashboard(
                     (by_topic(of("kafka_log_log_size", WANTED)), "{{topic}}"),
                     unit="bytes",
                     stacked=True,
+                    width=12,
                 ),
                 curves(
                     "Records",
@@ -54,11 +61,23 @@ BOARD = Dashboard(
                         ),
                         "{{topic}}",
                     ),
+                    width=12,
                 ),
                 curves(
                     "Segments",
                     "Segments of all partitions; each has open files and indexes.",
                     (by_topic(of("kafka_log_log_numlogsegments", WANTED)), "{{topic}}"),
+                    width=12,
+                ),
+                curves(
+                    "Oldest record",
+                    "Age of the first record that is kept, by the timestamp it bears.",
+                    (
+                        f"topk(20, time() - min by (topic) ({of('odradek_log_oldest_timestamp_seconds', WANTED)}))",
+                        "{{topic}}",
+                    ),
+                    unit="s",
+                    width=12,
                 ),
             ),
         ),
