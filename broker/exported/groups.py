@@ -11,7 +11,7 @@ from broker.metrics.catalog import groups as rows
 from broker.metrics.catalog import jmx, kafka_exporter
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
 from broker.metrics.catalog.row import Metric
-from broker.metrics.sources import AnySource, Labels, Line, Sample, Source, Table, single
+from broker.metrics.sources import AnySource, Labels, Line, Sample, Source, Table
 
 Columns = tuple[Sequence[Labels], *tuple[Sequence[float | None], ...]]
 
@@ -55,7 +55,7 @@ def group_sources(watch: LagWatch) -> Iterator[AnySource]:
     yield Source(jmx.GROUP_COUNT, lambda: watch.latest.counts.items())
     yield Source(jmx.GROUPS, lambda: _per_state(watch.latest.counts))
     yield Source(rows.STATE, lambda: ((labels, 1) for labels in watch.latest.state_labels))
-    yield single(rows.LEFT_OUT, lambda: watch.latest.left_out)
+    yield Source(rows.LEFT_OUT, lambda: (((kind,), count) for kind, count in watch.latest.left_out.items()))
     yield table(lambda found: (found.oldest_labels, found.oldest_seconds), OLDEST_TIMESTAMP)
 
 

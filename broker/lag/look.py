@@ -19,10 +19,13 @@ from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 
+MAX_GROUPS = 5_000
+"""Groups with numbers of their own, those with members first."""
 MAX_SERIES = 20_000
-"""Partitions of groups with numbers of their own. Sums and maxima count all others too."""
+"""Topics of groups, and partitions of groups, with numbers of their own. Sums and maxima count all partitions."""
 NO_LAG = -1
 NO_ROW = -1
+GROUPS_A_STEP = 64
 PARTITIONS_A_STEP = 256
 """Looked at before it is asked whether it is time to let others run: a third of a millisecond."""
 
@@ -82,13 +85,28 @@ class Look:
 
     async def take(self, shards: list[GroupShard]) -> None:
         """Look at all groups, and ask for the times of the records they wait for."""
+        for shard, group in await self._chosen(shards):
+            self._add_group(group)
+            offsets = shard.offsets.of_group(group.group_id)
+            if offsets:
+                await self._add_offsets(group.group_id, offsets)
+            await self._pause()
+
+    async def _chosen(self, shards: list[GroupShard]) -> list[tuple[GroupShard, AnyGroup]]:
+        """Count all groups, and choose those to be looked at."""
+        counts = self.found.counts
+        groups: list[tuple[GroupShard, AnyGroup]] = []
         for shard in shards:
             for group in list(shard.all_groups()):
-                self._add_group(group)
-                offsets = shard.offsets.of_group(group.group_id)
-                if offsets:
-                    await self._add_offsets(group.group_id, offsets)
-                await self._pause()
+                counts[group.group_type, group.state.value] += 1
+                groups.append((shard, group))
+                if len(groups) % GROUPS_A_STEP == 0:
+                    await self._pause()
+        if len(groups) > MAX_GROUPS:
+            self.found.left_out["groups"] = len(groups) - MAX_GROUPS
+            used = [one for one in groups if one[1].members]
+            groups = (used + [one for one in groups if not one[1].members])[:MAX_GROUPS]
+        return groups
 
     async def take_first_records(self, partitions: Iterable[Partition]) -> None:
         """Ask for the times of the first records of partitions."""
@@ -132,10 +150,8 @@ class Look:
 
     def _add_group(self, group: AnyGroup) -> None:
         found, group_id = self.found, group.group_id
-        kind, state = group.group_type, group.state.value
-        found.counts[kind, state] += 1
         found.group_labels.append((group_id,))
-        found.state_labels.append((group_id, kind, state))
+        found.state_labels.append((group_id, group.group_type, group.state.value))
         found.members.append(len(group.members))
         found.epochs.append(group.generation_id if isinstance(group, ClassicGroup) else group.epoch)
         found.max_lags.append(None)
@@ -185,6 +201,9 @@ class Look:
                     waiting.offsets.append(following)
                 elif found.max_seconds[group] is None:
                     found.max_seconds[group] = 0.0
+            if len(found.topic_labels) >= MAX_SERIES:
+                found.left_out["topics"] += 1
+                continue
             found.topic_labels.append((group_id, name))
             found.topic_committed.append(sum_committed)
             found.topic_lags.append(sum_lag)
@@ -197,7 +216,7 @@ class Look:
         found = self.found
         row = len(found.committed)
         if row >= MAX_SERIES:
-            found.left_out += 1
+            found.left_out["partitions"] += 1
             return NO_ROW
         found.partition_labels.append((group_id, topic, partition))
         found.committed.append(committed)

@@ -39,7 +39,7 @@ class PartitionTimes:
         self.known: dict[int, int | None] = {}  # by offset; None where there is no record, UNKNOWABLE where no time
         self.earlier: dict[int, int | None] = {}  # what was known before that; a group that has moved on was there
         self.used: dict[int, int | None] = {}  # what of it was asked for since the last `begin`
-        self.wanted: set[int] = set()
+        self.wanted: set[int] | None = None  # what is to be looked up, if anything is
 
     def follow(self, end: int, now_ms: int) -> None:
         """Take note of where the partition ends."""
@@ -53,8 +53,20 @@ class PartitionTimes:
             return
         if offset in self.known:
             self.used[offset] = self.known[offset]
+        elif self.wanted is None:
+            self.wanted = {offset}
         else:
             self.wanted.add(offset)
+
+    def take_wanted(self) -> list[int]:
+        """Forget what was not asked for; return what is to be looked up."""
+        wanted, self.wanted = self.wanted, None
+        self.earlier = self.known
+        if wanted is None and len(self.used) == len(self.known):
+            self.used = self.known  # one mapping for both, for as long as nothing changes
+        else:
+            self.known = self.used
+        return sorted(wanted) if wanted else []
 
     def stamp(self, offset: int) -> int | None:
         """Return the time that the record at an offset bears, None while or where that is not known."""
@@ -110,16 +122,14 @@ class RecordTimes:
         if found is None:
             found = self._before.get(partition) or PartitionTimes(partition)
             found.used = {}
-            found.wanted = set()
             self._now[partition] = found
         return found
 
     def end(self) -> None:
         """Forget what was not asked for, and look up what is not known."""
         self._before = {}
-        for times in self._now.values():
-            times.earlier, times.known = times.known, times.used
-        self._queue = [(times, sorted(times.wanted)) for times in self._now.values() if times.wanted]
+        asked = ((times, times.take_wanted()) for times in self._now.values())
+        self._queue = [(times, wanted) for times, wanted in asked if wanted]
         if self._queue and self._is_idle.is_set():
             self._is_idle.clear()
             self._tasks.spawn("look-up", self._look_up())

@@ -53,7 +53,7 @@ class LagSnapshot:
         self.committed: list[int] = []
         self.lags: list[int | None] = []
         self.seconds: list[float | None] = []
-        self.left_out = 0  # how many more there are
+        self.left_out = {"groups": 0, "topics": 0, "partitions": 0}  # how many more there are of each
         # Of partitions, whoever reads them.
         self.oldest_labels: list[TopicLabels] = []  # topic, partition
         self.oldest_seconds: list[float] = []  # wall clock

@@ -145,7 +145,7 @@ def _behind() -> LagSnapshot:
     found.topic_labels, found.topic_committed, found.topic_lags = [("g", "t")], [11], [5]
     found.partition_labels, found.committed, found.lags, found.seconds = [("g", "t", "0")], [11], [5], [0.5]
     found.oldest_labels, found.oldest_seconds = [("t", "0")], [NOW_MS / 1000]
-    found.left_out = 3
+    found.left_out["partitions"] = 3
     return found
 
 

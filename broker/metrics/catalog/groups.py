@@ -49,5 +49,6 @@ LAST_COMMIT = _row(
 LEFT_OUT = _row(
     "odradek_consumer_group_series_left_out",
     Kind.GAUGE,
-    "Partitions of groups that have no series, because there are more than 20,000",
+    "Groups, topics of groups and partitions of groups without series, for there are more than 5,000 or 20,000 of them",
+    ("of",),
 )

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 import broker.lag.look as look_module
+from broker.coordinator.group.consumer.member import ConsumerMember
 from broker.partition.partition import Marker
 from config.views import LogConfig
 from protocol.records.builder import build_batch
@@ -197,8 +198,34 @@ async def test_beyond_the_bound_series_are_left_out_but_counted_in_sums_and_maxi
     for partition in range(4, -1, -1):
         bed.commit("g", "t", 0, partition=partition)
     found = await bed.look()
-    assert (len(found.committed), len(found.lags), len(found.seconds), found.left_out) == (3, 3, 3, 2)
+    assert (len(found.committed), len(found.lags), len(found.seconds)) == (3, 3, 3)
+    assert found.left_out == {"groups": 0, "topics": 0, "partitions": 2}
     assert (found.topic_lags, found.max_lags, found.max_seconds) == ([15], [5], [5.0])
+
+
+async def test_of_very_many_topics_of_groups_some_are_left_out(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_module, "MAX_SERIES", 2)
+    for topic in "tuvw":
+        bed.hosted.create(topic)
+        bed.produce(topic)
+        bed.commit("g", topic, 0)
+    found = await bed.look()
+    assert (len(found.topic_labels), found.left_out["topics"], found.max_lags) == (2, 2, [1])
+
+
+async def test_of_very_many_groups_those_with_members_are_shown_and_all_are_counted(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look_module, "MAX_GROUPS", 2)
+    bed.hosted.create("t")
+    for group in "abcd":
+        bed.commit(group, "t", 0)
+    bed.groups["c"].put(ConsumerMember("m"))
+    found = await bed.look()
+    assert found.group_labels == [("c",), ("a",)]
+    assert [labels[0] for labels in found.partition_labels] == ["c", "a"]
+    assert found.left_out == {"groups": 2, "topics": 0, "partitions": 0}
+    assert sum(found.counts.values()) == 4
 
 
 async def test_looks_that_are_asked_for_together_are_one(bed: Bed) -> None:
