@@ -39,6 +39,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
             Command("configs", "describe and change configs and quotas", "broker.cli.configs", "kafka-configs.sh"),
             Command("get-offsets", "print offsets of partitions", "broker.cli.get_offsets", "kafka-get-offsets.sh"),
+            Command(
+                "delete-records",
+                "delete records up to an offset",
+                "broker.cli.delete_records",
+                "kafka-delete-records.sh",
+            ),
             Command("produce", "send lines to a topic", "broker.cli.produce", "kafka-console-producer.sh"),
             Command("log-dirs", "print what lies in the log directories", "broker.cli.log_dirs", "kafka-log-dirs.sh"),
             Command(

@@ -17,11 +17,11 @@ from broker.cli.output import print_json, print_lines
 from broker.cli.topic_names import TopicFilter
 from broker.client.client import Client
 from broker.client.cluster import TopicPartition
-from broker.client.log_offsets import NO_OFFSET, log_offsets
+from broker.client.log_offsets import EARLIEST, LATEST, NO_OFFSET, log_offsets
 
 TIMES = {
-    "latest": -1,
-    "earliest": -2,
+    "latest": LATEST,
+    "earliest": EARLIEST,
     "max-timestamp": -3,
     "earliest-local": -4,
     "latest-tiered": -5,

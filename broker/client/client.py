@@ -30,8 +30,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 T = TypeVar("T")
 
 GROUP = 0
-TRANSACTION = 1
-"""Kinds of coordinators."""
+"""The kind of coordinator that groups have."""
 
 Result = tuple[TopicPartition, int, T]
 """What an answer says of one partition: its error code and its value."""

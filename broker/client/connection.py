@@ -51,11 +51,11 @@ class Connection:
         self.requests = 0  # sent after the versions were agreed on; changed by send
         self.offered: dict[int, tuple[int, int]] = {}
         try:
-            self.api_versions = self._agree()
+            rows = self._agree().api_keys
         except BaseException:
             self.close()
             raise
-        self.offered = {row.api_key: (row.min_version, row.max_version) for row in self.api_versions.api_keys}
+        self.offered = {row.api_key: (row.min_version, row.max_version) for row in rows}
         self.requests = 0
 
     def close(self) -> None:
@@ -86,11 +86,6 @@ class Connection:
         expected = self._expected.popleft()
         frame = self._receive_frame(self._settings.request_timeout_s if timeout_s is None else timeout_s)
         return self._decode(frame, expected)
-
-    @property
-    def unanswered(self) -> int:
-        """Return how many answers are still to come."""
-        return len(self._expected)
 
     # --- versions
 

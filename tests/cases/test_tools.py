@@ -175,6 +175,27 @@ def test_produce_creates_a_topic_where_the_broker_may(bootstrap: str, unique: st
     assert sum(ends(bootstrap, unique)) == 2
 
 
+def test_records_are_deleted_up_to_the_offsets_of_a_file(bootstrap: str, topic: str, tmp_path) -> None:
+    assert produce(bootstrap, b"k\ta\nk\tb\nk\tc\n", "--topic", topic, "--property", "parse.key=true").returncode == 0
+    where = 0 if ends(bootstrap, topic)[0] else 1
+    path = tmp_path / "offsets.json"
+
+    def delete(*offsets: tuple[int, int]):
+        rows = [{"topic": topic, "partition": partition, "offset": offset} for partition, offset in offsets]
+        path.write_text(json.dumps({"version": 1, "partitions": rows}))
+        return cli.attempt("delete-records", "--offset-json-file", str(path), bootstrap=bootstrap)
+
+    begun = "Executing records delete operation\nRecords delete operation completed:\n"
+    assert delete((where, 2)) == (0, f"{begun}partition: {topic}-{where}\tlow_watermark: 2\n", "")
+    assert "low_watermark: 3" in delete((where, -1)).out
+    failed = delete((where, 9), (7, 1))
+    assert failed.code == 1 and "OFFSET_OUT_OF_RANGE" in failed.out
+    assert f"partition: {topic}-7\terror: There is no partition {topic}-7." in failed.out
+    assert "duplicate topic partitions" in delete((0, 1), (0, 2)).err
+    path.write_text("{")
+    assert "not valid JSON" in cli.refusal("delete-records", "--offset-json-file", str(path), bootstrap=bootstrap)
+
+
 def test_offsets_by_time(bootstrap: str, topic: str) -> None:
     assert produce(bootstrap, b"a\nb\n", "--topic", topic).returncode == 0
     latest, earliest, by_time, after = (

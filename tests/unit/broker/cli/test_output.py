@@ -1,12 +1,8 @@
-"""Tables and JSON."""
+"""What commands print."""
 
 from __future__ import annotations
 
-from broker.cli.output import print_json, table
-
-
-def test_columns_are_as_wide_as_their_widest_cell():
-    assert table(("GROUP", "LAG"), [("a", 12345), ("longer", None)]) == ["GROUP   LAG", "a       12345", "longer  -"]
+from broker.cli.output import print_json
 
 
 def test_json_is_one_line(capsys):
