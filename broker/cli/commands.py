@@ -67,6 +67,14 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             ),
         ),
     ),
+    (
+        "Files of a broker that is stopped, or copies of them",
+        (
+            Command(
+                "dump-log", "show segments, indexes, snapshots, checkpoints", "broker.cli.dump_log", "kafka-dump-log"
+            ),
+        ),
+    ),
 )
 """The commands in the order in which they are shown."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as StructError
+from typing import NamedTuple
+from zlib import crc32
 
 from protocol.records.batch import CODEC_MASK, LOG_APPEND_TIME_BIT
 from protocol.records.compression import Codec, decompress, mend_lz4_checksum
@@ -19,29 +21,63 @@ from protocol.records.record import Record
 MAX_NESTED_BYTES = 1 << 28  # of one compressed message; far above any legal message size
 
 _HEAD = Struct(">qiIbb")
+_CRC_AT = 12
+_CHECKED_FROM = 16
+_UINT32 = Struct(">I")
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 
 
+class LegacyMessage(NamedTuple):
+    """A record with what its own message says of itself, be it a message within another."""
+
+    record: Record
+    crc: int
+    is_valid: bool
+
+
+class _Unpacked(NamedTuple):
+    """Records, and where the message of each begins in `data`."""
+
+    records: list[Record]
+    data: bytes
+    starts: list[int]
+
+
 def iter_legacy_records(message: bytes) -> list[Record]:
     """Return the records of one whole top-level message. Raises: CorruptBatch, and what decompression raises."""
+    return _unpack(message).records
+
+
+def iter_legacy_messages(message: bytes) -> list[LegacyMessage]:
+    """Return the records of one whole top-level message with their checksums; raises as iter_legacy_records."""
+    records, data, starts = _unpack(message)
+    found = []
+    for record, start, end in zip(records, starts, [*starts[1:], len(data)], strict=True):
+        crc = _UINT32.unpack_from(data, start + _CRC_AT)[0]
+        found.append(LegacyMessage(record, crc, crc32(data[start + _CHECKED_FROM : end]) == crc))
+    return found
+
+
+def _unpack(message: bytes) -> _Unpacked:
     try:
         return _records(message)
     except StructError as error:
         raise CorruptBatch("a legacy message is cut short") from error
 
 
-def _records(message: bytes) -> list[Record]:
+def _records(message: bytes) -> _Unpacked:
     outer, magic, attributes, _ = _message(message, 0)
     codec = attributes & CODEC_MASK
     if not codec:
-        return [outer]
+        return _Unpacked([outer], message, [0])
     if outer.value is None or codec >= Codec.ZSTD:
         raise CorruptBatch(f"a compressed legacy message at offset {outer.offset} has no value or codec {codec}")
     packed = mend_lz4_checksum(outer.value) if not magic and codec == Codec.LZ4 else outer.value
     nested = bytes(decompress(codec, packed, max_size=MAX_NESTED_BYTES))
-    records, position = [], 0
+    records, starts, position = [], [], 0
     while position < len(nested):
+        starts.append(position)
         record, _, inner_attributes, position = _message(nested, position)
         if inner_attributes & CODEC_MASK:
             raise CorruptBatch(f"a message within a compressed one at offset {outer.offset} is compressed too")
@@ -55,7 +91,7 @@ def _records(message: bytes) -> list[Record]:
         records = [record._replace(offset=record.offset + shift) for record in records]
         if attributes & LOG_APPEND_TIME_BIT:
             records = [record._replace(timestamp=outer.timestamp) for record in records]
-    return records
+    return _Unpacked(records, nested, starts)
 
 
 def _message(data: bytes, position: int) -> tuple[Record, int, int, int]:

@@ -1,0 +1,1 @@
+"""Files shown as Apache Kafka's DumpLogSegments shows them, or as JSON lines."""
