@@ -73,6 +73,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command(
                 "dump-log", "show segments, indexes, snapshots, checkpoints", "broker.cli.dump_log", "kafka-dump-log"
             ),
+            Command("verify", "find faults in log directories, without writing anything", "broker.cli.verify"),
         ),
     ),
 )

@@ -22,13 +22,14 @@ from protocol.stored.raft import (
 from storage.env.fs import FileSystem
 from storage.log.legacy import iter_legacy_messages
 
-_QUORUM: dict[int, tuple[str, str, type]] = {
+QUORUM: dict[int, tuple[str, str, type]] = {
     ControlType.LEADER_CHANGE: ("LeaderChange: ", "leaderChange", LeaderChangeMessage),
     ControlType.SNAPSHOT_HEADER: ("SnapshotHeader ", "snapshotHeader", SnapshotHeaderRecord),
     ControlType.SNAPSHOT_FOOTER: ("SnapshotFooter ", "snapshotFooter", SnapshotFooterRecord),
     ControlType.KRAFT_VERSION: ("KRaftVersion ", "kRaftVersion", KRaftVersionRecord),
     ControlType.KRAFT_VOTERS: ("KRaftVoters ", "kRaftVoters", VotersRecord),
 }
+"""Control type → (words of the text, name in JSON, message)."""
 _MARKERS = (ControlType.ABORT, ControlType.COMMIT)
 
 
@@ -120,9 +121,9 @@ def _control(record: Record) -> Control:
         name, epoch = ControlType(number).name, int.from_bytes(value[2:6], "big", signed=True)
         words = f"endTxnMarker: {name} coordinatorEpoch: {epoch}"
         return Control(words, "", {"endTxnMarker": name, "coordinatorEpoch": epoch})
-    if number not in _QUORUM:
+    if number not in QUORUM:
         return Control(f"controlType: UNKNOWN({number})", "", {"controlType": number})
-    words, name, message_type = _QUORUM[number]
+    words, name, message_type = QUORUM[number]
     shown = decode_control(message_type, value)
     return Control(words, shown, {name: shown})
 

@@ -1,0 +1,1 @@
+"""Faults of log directories: everything that the files say twice is compared, and nothing is written."""
