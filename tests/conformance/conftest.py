@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.broker import BrokerProcess, TakeOver
+from tests.harness.broker import BrokerProcess, KafkaProcess, TakeOver
+from tests.harness.filled import PROPERTIES as FILLED_PROPERTIES
+from tests.harness.filled import fill
 from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient
@@ -69,3 +71,27 @@ def take_over(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TakeOv
     for broker in brokers:
         broker.close()
     assert not [line for broker in brokers for line in broker.trouble()]
+
+
+def _filled(kind: type[BrokerProcess], directory: Path) -> Iterator[Path]:
+    """Give the directory of a broker that has stopped, with everything there can be in its log directories."""
+    broker = kind(directory, {**FILLED_PROPERTIES, **log_dirs(*new_directories(directory, 2))})
+    broker.start()
+    try:
+        fill(broker)
+    finally:
+        broker.close()
+    yield directory
+    assert not broker.trouble()
+
+
+@pytest.fixture(scope="session")
+def our_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give what a broker of ours has left."""
+    yield from _filled(BrokerProcess, tmp_path_factory.mktemp("our-files"))
+
+
+@pytest.fixture(scope="session")
+def their_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give what Apache Kafka has left."""
+    yield from _filled(KafkaProcess, tmp_path_factory.mktemp("their-files"))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from broker.cli import main
-from tests.harness.broker import BrokerProcess, KafkaProcess
-from tests.harness.filled import PROPERTIES, fill
 from tests.harness.legacy_sets import BASE_OFFSET, GOLDEN
-from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.tool_host import ToolHost
 
 DECODERS = {
@@ -23,29 +19,6 @@ LOGS = (".log", ".checkpoint")
 INDEXES = (".index", ".timeindex")
 OTHERS = (".snapshot", ".txnindex")
 LEAST_FILES = 40
-
-
-def filled(kind: type[BrokerProcess], directory: Path) -> Iterator[Path]:
-    broker = kind(directory, {**PROPERTIES, **log_dirs(*new_directories(directory, 2))})
-    broker.start()
-    try:
-        fill(broker)
-    finally:
-        broker.close()
-    yield directory
-    assert not broker.trouble()
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give what a broker of ours has left."""
-    yield from filled(BrokerProcess, tmp_path_factory.mktemp("ours"))
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give what Apache Kafka has left."""
-    yield from filled(KafkaProcess, tmp_path_factory.mktemp("theirs"))
 
 
 def cases(directory: Path) -> list[list[str]]:
@@ -92,7 +65,7 @@ def complaints(text: str) -> list[str]:
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("whose", ["ours", "theirs"])
+@pytest.mark.parametrize("whose", ["our_files", "their_files"])
 def test_dump_log_prints_what_the_reference_prints(
     whose: str, tool_host: ToolHost, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
@@ -120,9 +93,9 @@ def test_dump_log_prints_legacy_sets_as_the_reference_does(
 
 @pytest.mark.jvm
 def test_dump_log_prints_a_torn_end_as_the_reference_does(
-    ours: Path, tmp_path: Path, tool_host: ToolHost, capsys: pytest.CaptureFixture[str]
+    our_files: Path, tmp_path: Path, tool_host: ToolHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = next((ours / "disk-0").glob("codecs-0/*0.log")).read_bytes()
+    content = next((our_files / "disk-0").glob("codecs-0/*0.log")).read_bytes()
     path = tmp_path / f"{0:020}.log"
     for length in (len(content) - 1, len(content) - 40, 100, 16, 0):
         path.write_bytes(content[:length])

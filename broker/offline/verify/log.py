@@ -119,7 +119,8 @@ class LogCheck:
 
     def _check_segment(self, walk: Walk, base_offset: int, next_base: int | None) -> None:
         path = self._path(base_offset, LOG_SUFFIX)
-        if base_offset < walk.next_offset:
+        is_overlapping = base_offset < walk.next_offset
+        if is_overlapping:
             what = f"begins at {base_offset}, the segment before ends at {walk.next_offset}"
             is_excused = self._context.is_excused(base_offset)
             self._findings.fault("segment-overlap", path, what, is_excused=is_excused)
@@ -129,7 +130,7 @@ class LogCheck:
             walk.gaps.append(Gap("segment-gap", path, 0, walk.next_offset, base_offset))
         walk.next_offset = base_offset
         walk.producers.at(base_offset)
-        offsets, times = self._indexes(base_offset, next_base)
+        offsets, times = (None, None) if is_overlapping else self._indexes(base_offset, next_base)
         SegmentWalk(walk, path, base_offset, offsets, times, is_last=next_base is None).run()
         txn_path = self._path(base_offset, TXN_INDEX_SUFFIX)
         data = self._fs.read_file(txn_path) if base_offset in self._files[TXN_INDEX_SUFFIX] else None

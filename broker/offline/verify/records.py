@@ -74,7 +74,8 @@ class RecordsCheck:
         if records:
             self._check_time(batch, max(record.timestamp for record in records))
         if header.is_control:
-            self._check_control(batch.position, header, records)
+            if not self._check_control(batch.position, header, records):
+                return None
         elif self._content is not Content.CLIENTS:
             self._decode(batch.position, records)
         return len(records)
@@ -85,13 +86,16 @@ class RecordsCheck:
             what = f"a record of {newest} in a batch whose newest is said to be {header.max_timestamp}"
             self._findings.fault("record-times", self._path, what, batch.position)
 
-    def _check_control(self, position: int, header: BatchHeader, records: list[Record]) -> None:
+    def _check_control(self, position: int, header: BatchHeader, records: list[Record]) -> bool:
+        """Check control records; False when it cannot be said what they mean for transactions."""
+        is_clear = True
         if header.is_transactional and len(records) > 1:
+            is_clear = False
             self._findings.fault("control", self._path, f"{len(records)} markers in one batch", position)
         for record in records:
             kind = control_type_of(record.key)
             if kind in _MARKERS:
-                self._check_marker(position, header, ControlType(kind), record.value or b"")
+                is_clear &= self._check_marker(position, header, ControlType(kind), record.value or b"")
             elif kind in QUORUM and self._content is Content.METADATA:
                 try:
                     decode_control(QUORUM[kind][2], record.value or b"")
@@ -99,16 +103,20 @@ class RecordsCheck:
                 except (ProtocolError, ValueError) as error:
                     self._findings.fault("record-decode", self._path, f"offset {record.offset}: {error}", position)
             elif kind in QUORUM:
+                is_clear = False
                 what = f"offset {record.offset}: control type {kind} belongs to the metadata log"
                 self._findings.fault("control", self._path, what, position)
+        return is_clear
 
-    def _check_marker(self, position: int, header: BatchHeader, kind: ControlType, value: bytes) -> None:
+    def _check_marker(self, position: int, header: BatchHeader, kind: ControlType, value: bytes) -> bool:
         if len(value) < _MARKER_VALUE_BYTES:
             self._findings.fault("control", self._path, f"a marker of {len(value)} bytes", position)
         elif not header.is_transactional or not header.has_producer_id:
             self._findings.fault("control", self._path, "a marker of no producer or no transaction", position)
         else:
             self.marker = EndTxnMarker(kind, int.from_bytes(value[2:6], "big", signed=True))
+            return True
+        return False
 
     def _decode(self, position: int, records: list[Record]) -> None:
         for record in records:
