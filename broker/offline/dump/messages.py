@@ -16,7 +16,7 @@ from protocol.message import FieldSpec, field_specs
 from protocol.primitives import BYTES, UUID, ArrayType, WireType
 from protocol.uuids import format_uuid
 
-_CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
+_ESCAPE = re.compile(r"\\(?:u00[0-9a-f]{2}|.)")
 _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
 
 
@@ -63,7 +63,7 @@ def json_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return _CONTROL.sub(lambda found: f"\\u{found[0][2:].upper()}", encode_basestring(value))
+            return _ESCAPE.sub(_raise_hex, encode_basestring(value))
         case float():
             return java_double(value)
         case dict():
@@ -71,6 +71,10 @@ def json_text(value: Any) -> str:
         case list():
             return "[" + ",".join(map(json_text, value)) + "]"
     return str(value)
+
+
+def _raise_hex(escape: re.Match[str]) -> str:
+    return f"\\u{escape[0][2:].upper()}" if escape[0].startswith("\\u") else escape[0]
 
 
 def java_double(value: float) -> str:
