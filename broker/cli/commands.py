@@ -71,7 +71,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         "Files of a broker that is stopped, or copies of them",
         (
             Command(
-                "dump-log", "show segments, indexes, snapshots, checkpoints", "broker.cli.dump_log", "kafka-dump-log"
+                "dump-log", "show segments, indexes, snapshots, checkpoints", "broker.cli.dump_log", "kafka-dump-log.sh"
             ),
             Command("verify", "find faults in log directories, without writing anything", "broker.cli.verify"),
         ),
