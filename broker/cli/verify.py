@@ -49,10 +49,10 @@ def run(arguments: Sequence[str]) -> int:
             jobs=options.jobs,
             is_forced=options.force,
         )
+        with Progress("verifying", work.size_bytes) as progress:
+            verified = work.run(progress.advance)
     except CannotVerify as error:
         raise CommandError(str(error)) from error
-    with Progress("verifying", work.size_bytes) as progress:
-        verified = work.run(progress.advance)
     _print(verified, time.monotonic() - began_s, as_json=options.json)
     return 1 if verified.fault_count else 0
 

@@ -19,7 +19,7 @@ from broker.offline.verify.directory import (
 from broker.offline.verify.findings import Finding, Findings
 from broker.offline.verify.log import LogCheck
 from broker.offline.verify.metadata import ClusterFacts, MetadataCheck
-from broker.offline.verify.workers import check_logs
+from broker.offline.verify.workers import WorkerDied, check_logs
 from storage.env.fs import FileSystem
 from storage.segment.names import CLEANER_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOG_SUFFIX, parse_partition_dir
 from storage.types import TopicPartition
@@ -102,9 +102,12 @@ class Verification:
         self._read_metadata(advance)
         contexts = [self._context(directory, log) for directory in self._directories for log in self._wanted(directory)]
         contexts += [self._single_context(path) for path in self._single]
-        for result, found in check_logs(self._fs, contexts, self._jobs, advance):
-            self._results.append(result)
-            self._findings.take(found)
+        try:
+            for result, found in check_logs(self._fs, contexts, self._jobs, advance):
+                self._results.append(result)
+                self._findings.take(found)
+        except WorkerDied as error:
+            raise CannotVerify("a process that checked logs was ended; try again with --jobs 1") from error
         self._check_places()
         for directory in self._directories:
             results = {
