@@ -11,6 +11,11 @@ CONTENT_POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 PAGES = (("/", "Overview"), ("/topics", "Topics"), ("/groups", "Groups"))
+_RUNNING = {
+    Level.OK: "Running",
+    Level.WARN: "Running, with warnings",
+    Level.BAD: "Running, with problems",
+}
 _WORDS = {Level.BAD: "Problem", Level.WARN: "Warning"}
 
 
@@ -76,7 +81,7 @@ def _foot(frame: Frame) -> Html:
         ),
         element(
             "p",
-            element("a", "This as JSON", href="/status.json", id="to-json"),
+            element("a", "Status as JSON", href="/status.json", id="to-json"),
             element("a", "Metrics", href="/metrics", id="to-metrics"),
         ),
         class_="wide",
@@ -86,7 +91,7 @@ def _foot(frame: Frame) -> Html:
 def headline(health: Health) -> str:
     """Say in a word or two how the broker is."""
     if health.is_ready:
-        return "Running"
+        return _RUNNING[health.level]
     if health.phase.startswith("stop"):
         return "Stopping" if health.phase != "stopped" else "Stopped"
     return "Starting"

@@ -46,13 +46,15 @@ def _traffic(status: Overview) -> Html:
     cards = element("div", (_card(series) for series in status.traffic), class_="cards")
     connections = f"{count(status.connection_count)} connection{'' if status.connection_count == 1 else 's'} open"
     note = f"{connections}, broker {percent(status.busy_share)} busy"
+    first = status.traffic[0]
+    if first.values:
+        note = f"The last {duration(len(first.values) * first.interval_seconds)}. {note}"
     return _section("traffic", "Traffic", cards, element("p", note, class_="note"))
 
 
 def _card(series: Series) -> Html:
     value = rate(series.now, series.unit)
-    seconds = len(series.values) * series.interval_seconds
-    peak = f"peak {rate(max(series.values), series.unit)}, {duration(seconds)}" if series.values else "not measured yet"
+    peak = f"peak {rate(max(series.values), series.unit)}" if series.values else "not measured yet"
     return element(
         "div",
         element("h3", series.name),
