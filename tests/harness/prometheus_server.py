@@ -133,6 +133,10 @@ class Prometheus:
                 found[rule["name"]] = rule["state"] if rule["health"] == "ok" else "unknown"
         return found
 
+    def annotations(self, alert: str) -> list[dict[str, str]]:
+        """Return what an alert that is pending or fires says, for each of its series."""
+        return [one["annotations"] for one in self.get("alerts")["alerts"] if one["labels"]["alertname"] == alert]
+
     def wait_until(self, condition: Callable[[], bool], *, what: str, timeout_s: float = 30.0) -> None:
         """Wait until something is so."""
         deadline = time.monotonic() + timeout_s

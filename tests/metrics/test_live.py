@@ -129,6 +129,8 @@ def test_a_lost_directory_and_a_killed_broker_are_reported(tmp_path: Path) -> No
         lost.write_bytes(b"not mounted")
         broker.start()
         wait_for("OdradekLogDirOffline", "OdradekPartitionsOffline")
+        (told,) = prometheus.annotations("OdradekLogDirOffline")
+        assert told["summary"] == f"{lost} of {broker.host}:{broker.http_port} is offline"
         broker.kill()
         wait_for("OdradekDown")
     finally:
