@@ -171,13 +171,10 @@ class Chromium:
         self.call("Input.dispatchKeyEvent", type="keyDown", text="\r" if key == "Enter" else "", **common)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
-    def requested(self) -> list[str]:
-        """Return the addresses that were asked for since the page was opened."""
-        return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event.get("method") == "Network.requestWillBeSent"
-        ]
+    def requested(self, page: str) -> list[str]:
+        """Return the addresses that a page has asked for since it was opened."""
+        asked = (event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent")
+        return [event["request"]["url"] for event in asked if event["documentURL"] == page]
 
     def complaints(self) -> list[str]:
         """Return what the page has written to the console, and exceptions, since it was opened."""
