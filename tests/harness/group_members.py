@@ -9,6 +9,7 @@ from contextlib import suppress
 from confluent_kafka import Consumer, KafkaException
 
 from broker.client.client import Client
+from broker.client.errors import Refused
 from broker.client.groups import committed_offsets, describe_group
 from tests.harness.raw import eventually
 
@@ -53,7 +54,10 @@ def wait_until_settled(bootstrap: str, group: str, *, members: int, committed: i
     """Wait until a group has so many members that all hold something, and has committed so many records."""
 
     def is_settled() -> bool:
-        found = describe_group(client, group)
+        try:
+            found = describe_group(client, group)
+        except Refused as refused:  # no member has joined yet
+            raise AssertionError(refused.message) from refused
         holds = [len(member.partitions) for member in found.members]
         done = sum(one.offset for one in committed_offsets(client, group).values())
         assert (found.state, len(holds), done) == ("Stable", members, committed) and all(holds), (found, done)

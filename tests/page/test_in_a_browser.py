@@ -31,7 +31,12 @@ def usual_window(browser: Chromium) -> None:
 def test_a_page_loads_without_complaints_and_asks_nobody_else(browser: Chromium, url: str, path: str) -> None:
     browser.open(url + path)
     assert browser.complaints() == []
-    assert {one.removeprefix(url) for one in browser.requested(url + path)} == {path, "/style.css", "/live.js", "/icon.svg"}
+    assert {one.removeprefix(url) for one in browser.requested(url + path)} == {
+        path,
+        "/style.css",
+        "/live.js",
+        "/icon.svg",
+    }
     assert len(browser.run("document.styleSheets[0].cssRules")) > 20
     assert browser.run("document.querySelectorAll('h1').length") == 1
 
