@@ -9,7 +9,7 @@ from config.views import LogConfig
 from protocol.records.batch import DELETE_HORIZON_BIT, BatchHeader
 from storage.errors import CorruptRecord, LogClosed, StorageFailure
 from storage.log.append_times import NO_TIME, time_of
-from tests.sim.logs import NOW, append, append_marker
+from tests.sim.logs import NOW, append, append_marker, batch
 
 
 def filled(open_log, seed: int = 1, **options):
@@ -138,3 +138,13 @@ def test_few_bytes_are_read_for_an_offset(open_log, monkeypatch):
     monkeypatch.setattr(type(log._state.fs), "open", opened)
     assert log.append_times([300]).run() == {300: NOW}
     assert sum(read) < 20_000
+
+
+def test_a_preallocated_log_tells_the_times_of_what_is_written(open_log):
+    log = open_log(preallocate=True, segment_bytes=1 << 20)
+    for number in range(5):
+        append(log, 2, timestamp=NOW + number)
+    assert log.append_times([0, 5, 9]).run() == {0: NOW, 5: NOW + 2, 9: NOW + 4}
+    log.direct_writes.defer()
+    log.append(batch(timestamp=NOW + 9), leader_epoch=0)
+    assert log.append_times([9]).run() == {9: NOW + 4}
