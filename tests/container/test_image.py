@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +32,11 @@ MIB = 1 << 20
 MAX_BYTES_ABOVE_BASE = 90 * MIB
 MAX_START_CPU_S = 1.0
 """Of the processor: other tests run beside this one."""
+
+NEEDED_SCRIPTS = {
+    *("kafka-topics.sh", "kafka-configs.sh", "kafka-consumer-groups.sh", "kafka-broker-api-versions.sh"),
+    *("kafka-console-producer.sh", "kafka-console-consumer.sh", "kafka-get-offsets.sh", "kafka-log-dirs.sh"),
+}
 
 Make = Callable[[], Container]
 
@@ -125,6 +131,7 @@ def test_stock_clients_work_with_it_and_its_data_outlives_it(make: Make, setting
     data = owned(tmp_path / "data")
     volumes = {data: "/var/lib/kafka/data"}
     container = make()
+    began = time.time()
     container.start(environment=settings.variables, volumes=volumes)
     container.wait_ready()
     pid = container.broker_pid()
@@ -143,6 +150,7 @@ def test_stock_clients_work_with_it_and_its_data_outlives_it(make: Make, setting
         assert client.request("describe_cluster", 1, endpoint_type=2).cluster_id == settings.variables["CLUSTER_ID"]
 
     assert container.stop(within_s=10) == 0
+    assert image.changed_files(container.root, since=began) == [], "the root file system may be read-only"
     assert (data / ".kafka_cleanshutdown").exists()
     again = make()
     again.start(environment=settings.variables, volumes=volumes)
@@ -188,7 +196,20 @@ def test_kafkas_scripts_are_there_and_work(make: Make, settings: Settings) -> No
     scripts = {command.script for command in COMMANDS.values() if command.script}
     present = set(container.run("ls", "/opt/kafka/bin").split())
     assert scripts <= present and {script.removesuffix(".sh") for script in scripts} <= present
+    assert present >= NEEDED_SCRIPTS
     server = ("--bootstrap-server", settings.bootstrap)
+    topic = (*server, "--topic", "t")
+    container.run("kafka-topics.sh", "--create", *topic, "--partitions", "2")
+    assert "PartitionCount: 2" in container.run("/opt/kafka/bin/kafka-topics.sh", "--describe", *topic)
+    container.run("kafka-console-producer.sh", *topic, stdin="one\ntwo\n")
+    from_start = ("--from-beginning", "--max-messages", "2", "--group", "g")
+    assert sorted(container.run("kafka-console-consumer.sh", *topic, *from_start).split()) == ["one", "two"]
+    assert container.run("kafka-consumer-groups.sh", *server, "--list").split() == ["g"]
+    assert sum(int(line.split(":")[2]) for line in container.run("kafka-get-offsets.sh", *topic).split()) == 2
+    assert "Produce(0)" in container.run("kafka-broker-api-versions.sh", *server)
+    assert "/var/lib/kafka/data" in container.run("kafka-log-dirs.sh", *server, "--describe")
+    described = ("--describe", "--entity-type", "topics", "--entity-name", "t", "--all")
+    assert "retention.ms=604800000" in container.run("kafka-configs.sh", *server, *described)
     assert settings.variables["CLUSTER_ID"] in container.run("/opt/kafka/bin/kafka-cluster.sh", "cluster-id", *server)
     assert len(container.run("kafka-storage", "random-uuid").strip()) == 22
 

@@ -225,6 +225,15 @@ def size_bytes(root: Path) -> int:
     return sum(seen.values())
 
 
+def changed_files(root: Path, *, since: float) -> list[str]:
+    """Return the files below a directory that were written after a time; what was mounted there does not count."""
+    found = []
+    for folder, _, names in os.walk(root):
+        paths = (os.path.join(folder, name) for name in names)
+        found += [path for path in paths if os.lstat(path).st_mtime > since]
+    return found
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -235,3 +244,7 @@ def running_seconds(pid: int) -> float:
     """Return how long ago a process was started, by the script that became it."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":  # to have it built before tests wait for it
+    print(built())

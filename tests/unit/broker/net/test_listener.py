@@ -170,6 +170,19 @@ async def test_a_port_that_is_taken_is_named(rig: Rig) -> None:
         again.bind()
 
 
+async def test_a_port_that_somebody_else_has_bound_too_and_listens_on_first_is_named(rig: Rig) -> None:
+    (bound,) = rig.bind()
+    config = NetworkConfig(listeners=(listener("B", port=bound.port),))
+    again = Listeners(config, rig.scheduler, NoPages(), rates=rig.rates)
+    again.bind()
+    rig.listeners.open(rig.echo)
+    with pytest.raises(
+        OSError, match=rf"listeners: B cannot listen on 127\.0\.0\.1:{bound.port}: Address already in use"
+    ):
+        again.open(rig.echo)
+    again.stop_accepting()
+
+
 async def test_connections_above_the_limit_are_sent_away_and_room_is_given_again(rig: Rig) -> None:
     (bound,) = rig.open(limits=ConnectionLimits(max_connections=2))
     peers = [await rig.connect(bound) for _ in range(2)]
