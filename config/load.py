@@ -89,6 +89,10 @@ def check(given: Layer, defaults: Layer = EMBEDDED) -> Loaded:
         )
     if resolver.get("remote.log.storage.system.enable"):
         warnings.append("remote.log.storage.system.enable has no effect in this version: all data stays on local disks")
+    if len(resolver.get("controller.quorum.voters")) > 1:
+        warnings.append(
+            "controller.quorum.voters names several nodes, but in this version each node is a cluster of its own"
+        )
     return Loaded(resolver, tuple(warnings))
 
 

@@ -166,6 +166,12 @@ def test_advertised_without_listeners_listens_everywhere():
     assert (listener.host, listener.port, listener.advertised_host) == ("0.0.0.0", 9092, "broker.example")
 
 
+def test_nodes_that_would_not_be_one_cluster_are_warned_of():
+    voters = "1@kafka-1:9093,2@kafka-2:9093"
+    assert "cluster of its own" in load(None, {"KAFKA_CONTROLLER_QUORUM_VOTERS": voters}, []).warnings[0]
+    assert load(None, {"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@kafka-1:9093"}, []).warnings == ()
+
+
 DEFAULTS = """\
 listeners=PLAINTEXT://:9092,CONTROLLER://:9093
 advertised.listeners=PLAINTEXT://localhost:9092
