@@ -205,7 +205,8 @@ def test_kafkas_scripts_are_there_and_work(make: Make, settings: Settings) -> No
     from_start = ("--from-beginning", "--max-messages", "2", "--group", "g")
     assert sorted(container.run("kafka-console-consumer.sh", *topic, *from_start).split()) == ["one", "two"]
     assert container.run("kafka-consumer-groups.sh", *server, "--list").split() == ["g"]
-    assert sum(int(line.split(":")[2]) for line in container.run("kafka-get-offsets.sh", *topic).split()) == 2
+    offsets = container.run("kafka-get-offsets.sh", *topic).split()
+    assert sum(int(line.split(":")[2]) for line in offsets) == 2, offsets
     assert "Produce(0)" in container.run("kafka-broker-api-versions.sh", *server)
     assert "/var/lib/kafka/data" in container.run("kafka-log-dirs.sh", *server, "--describe")
     described = ("--describe", "--entity-type", "topics", "--entity-name", "t", "--all")
