@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from broker.cli.online import add_connection_options
-from broker.cli.options import Parser
+from broker.cli.options import Parser, has
 
 ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
 DETAILS = ("members", "offsets", "state")
@@ -66,7 +66,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     """Read a command line. Raises: CommandError."""
     parser = build_parser()
     options = parser.parse_args(arguments)
-    actions = [name for name in ACTIONS if _is_given(options, name)]
+    actions = [name for name in ACTIONS if has(options, name)]
     if len(actions) != 1:
         names = ", ".join(map(_spelled, ACTIONS))
         parser.error(f"Command must include exactly one action: {names}")
@@ -97,7 +97,7 @@ def _check_scope(parser: Parser, options: Namespace) -> None:
 
 def _check_details(parser: Parser, options: Namespace) -> None:
     describes = options.action == "describe"
-    details = [name for name in DETAILS if _is_given(options, name)]
+    details = [name for name in DETAILS if has(options, name)]
     if describes and len(details) > 1:
         parser.error(f"--describe takes at most one of these options: {', '.join(map(_spelled, DETAILS))}")
     if describes and options.state:
@@ -109,14 +109,14 @@ def _check_details(parser: Parser, options: Namespace) -> None:
         ("state", ("describe", "list")),
         ("type", ("list",)),
     ):
-        if _is_given(options, name) and options.action not in actions:
+        if has(options, name) and options.action not in actions:
             parser.error(f"{_spelled(name)} goes with {' or '.join(map(_spelled, actions))} only")
 
 
 def _check_reset(parser: Parser, options: Namespace) -> None:
     if options.dry_run and options.execute:
         parser.error("--reset-offsets only accepts one of --execute and --dry-run")
-    scenarios = [name for name in SCENARIOS if _is_given(options, name)]
+    scenarios = [name for name in SCENARIOS if has(options, name)]
     if len(scenarios) > 1:
         parser.error(f"{_spelled(scenarios[0])} cannot be used with {_spelled(scenarios[1])}")
     if not scenarios:
@@ -124,10 +124,6 @@ def _check_reset(parser: Parser, options: Namespace) -> None:
     if not (options.topic or options.all_topics or options.from_file is not None):
         parser.error("One of the reset scopes should be defined: --all-topics, --topic")
     options.scenario = scenarios[0]
-
-
-def _is_given(options: Namespace, name: str) -> bool:
-    return getattr(options, name) not in (None, False)
 
 
 def _spelled(name: str) -> str:
