@@ -204,7 +204,7 @@ class TopicDetail(NamedTuple):
 
 
 class GroupDetail(NamedTuple):
-    """One group, its members and its offsets."""
+    """One group, some of its members, and its offsets."""
 
     frame: Frame
     group: GroupRow

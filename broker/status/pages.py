@@ -17,7 +17,7 @@ from broker.status.html.overview import render_overview
 from broker.status.html.topics import render_topic, render_topics
 from broker.status.late import RunBeside
 from broker.status.listing import GROUP_ORDERS, IN_ORDER, TOPIC_ORDERS, Shown, View, decoded, shown, view_of
-from broker.status.model import GroupDetail, GroupRow, OffsetRow, Overview, PartitionRow, TopicDetail, TopicRow
+from broker.status.model import GroupRow, OffsetRow, Overview, PartitionRow, TopicDetail, TopicRow
 from broker.status.parts import Parts
 from broker.status.plain import encoded, overview_part
 from broker.status.read.groups import read_group
@@ -69,7 +69,7 @@ class StatusPages:
         if path.startswith(TOPIC):
             return await self._topic(decoded(path.removeprefix(TOPIC)), view_of(query, IN_ORDER))
         if path.startswith(GROUP):
-            return self._group(decoded(path.removeprefix(GROUP)), view_of(query, IN_ORDER))
+            return await self._group(decoded(path.removeprefix(GROUP)), view_of(query, IN_ORDER))
         return await self._overview()
 
     async def _overview(self) -> Answer:
@@ -117,14 +117,13 @@ class StatusPages:
 
         return Answer(lambda: render_topic(detail, found()), lambda: detail)
 
-    def _group(self, group_id: str, view: View) -> Answer:
+    async def _group(self, group_id: str, view: View) -> Answer:
         try:
-            read = read_group(self._parts, group_id)
+            detail = await read_group(self._parts, group_id)
         except CoordinatorError as refusal:
             raise RefusedRequest("503 Service Unavailable", str(refusal) or type(refusal).__name__) from refusal
-        if read is None:
+        if detail is None:
             raise RefusedRequest("404 Not Found", "there is no such group")
-        detail = GroupDetail(read_frame(self._parts), *read)
 
         def found() -> Shown[OffsetRow]:
             return shown(detail.offsets, view, IN_ORDER, lambda row: row.topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -46,10 +46,12 @@ class Groups:
             for topic, offsets in committed.items()
         }
 
-    def groups(self) -> Iterator[AnyGroup]:
-        if self.refusal is not None:
-            raise self.refusal
-        return iter(self.known.values())
+    def shards(self) -> list[Any]:
+        """Return two partitions of the topic, the second one empty."""
+        one = SimpleNamespace(
+            all_groups=lambda: iter(self.known.values()), offsets=SimpleNamespace(of_group=self.committed_offsets)
+        )
+        return [one, SimpleNamespace(all_groups=lambda: iter(()))]
 
     def group(self, group_id: str) -> AnyGroup:
         if self.refusal is not None:

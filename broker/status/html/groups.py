@@ -13,8 +13,6 @@ from broker.status.html.topics import topic_link
 from broker.status.listing import Shown, View
 from broker.status.model import Frame, GroupDetail, GroupRow, MemberRow, OffsetRow
 
-MAX_MEMBERS = 50
-
 _COLUMNS = (
     Column("Group", sort="name"),
     Column("Lag", is_number=True, sort="lag"),
@@ -83,8 +81,8 @@ def render_group(group: GroupDetail, found: Shown[OffsetRow]) -> str:
     """Write one group with its members and a part of its offsets."""
     row = group.group
     protocol = f", {group.protocol}" if group.protocol else ""
-    members = group.members[:MAX_MEMBERS]
-    rest = len(group.members) - len(members)
+    members = group.members
+    rest = row.member_count - len(members)
     return page(
         group.frame,
         row.group_id,

@@ -2,54 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import nsmallest
+from itertools import islice
 
-from broker.coordinator.errors import CoordinatorError, GroupIdNotFound
-from broker.coordinator.group.classic_group import ClassicGroup
+from broker.coordinator.errors import GroupIdNotFound
 from broker.coordinator.group.consumer.group import ConsumerGroup
+from broker.coordinator.group.consumer.member import ConsumerMember
+from broker.coordinator.group.member import ClassicMember
 from broker.coordinator.group.records import CommittedOffset
 from broker.coordinator.group.shard import AnyGroup
-from broker.coordinator.group.subscription import parse_assignment
+from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, parse_assignment
 from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
-from broker.status.model import GroupRow, MemberRow, OffsetRow
+from broker.status.model import GroupDetail, GroupRow, MemberRow, OffsetRow
 from broker.status.parts import Parts
+from broker.status.read.health import read_frame
 from broker.status.read.turns import Turns
 from protocol.errors import ProtocolError
 
 Committed = Mapping[str, Mapping[int, CommittedOffset]]
 
+MAX_MEMBERS = 50
+"""Of a group are read; a group may have thousands, and each may have been assigned thousands of partitions."""
+MAX_SHOWN_TOPICS = 20
+"""Of an assignment."""
 MAX_SHOWN_PARTITIONS = 20
-"""Of one topic in an assignment; a member may have thousands."""
+"""Of one topic in an assignment."""
+MAX_ASSIGNMENT_BYTES = 16_384
+"""Of a classic member: a leader writes what it likes, and reading it takes the loop some 0.1 ms for each KiB."""
+LOADING = "they are still loading"
 
 
 async def read_groups(parts: Parts) -> tuple[list[GroupRow], str]:
     """List all groups, or say why they cannot be told."""
     coordinators = parts.coordinators()
     assert coordinators is not None
-    groups = coordinators.groups
-    try:
-        found = tuple(groups.groups())
-    except CoordinatorError as refusal:
-        return [], str(refusal) or type(refusal).__name__
+    if coordinators.groups.count_partitions()["loading"]:
+        return [], LOADING
     turns = Turns()
-    rows = []
-    for group in found:
-        await turns.next()
-        try:
-            rows.append(_row(group, groups.committed_offsets(group.group_id), parts.watched.partitions))
-        except CoordinatorError:
-            continue  # its partition was let go of meanwhile
+    rows = [
+        await _row(group, shard.offsets.of_group(group.group_id), parts.watched.partitions, turns)
+        for shard in coordinators.groups.shards()
+        for group in list(shard.all_groups())
+    ]
     return rows, ""
 
 
-def _row(group: AnyGroup, committed: Committed, partitions: PartitionManager) -> GroupRow:
+async def _row(group: AnyGroup, committed: Committed, partitions: PartitionManager, turns: Turns) -> GroupRow:
     lag = count = 0
-    for topic, offsets in committed.items():
+    await turns.next()
+    for topic, offsets in list(committed.items()):
         count += len(offsets)
-        for number, one in offsets.items():
+        for number, one in list(offsets.items()):
             lag += lag_of(partitions.find((topic, number)), one) or 0
+            await turns.next()
     return GroupRow(group.group_id, group.group_type, group.state.value, len(group.members), count, lag)
 
 
@@ -60,10 +68,8 @@ def lag_of(partition: Partition | None, committed: CommittedOffset) -> int | Non
     return partition.log.high_watermark - committed.offset
 
 
-def read_group(
-    parts: Parts, group_id: str
-) -> tuple[GroupRow, str, tuple[MemberRow, ...], tuple[OffsetRow, ...]] | None:
-    """Return a group, its protocol, its members and its offsets; None when there is no such group.
+async def read_group(parts: Parts, group_id: str) -> GroupDetail | None:
+    """Return a group with some of its members and all of its offsets; None when there is no such group.
 
     Raises: CoordinatorError while groups are loaded.
     """
@@ -75,16 +81,16 @@ def read_group(
         committed = coordinators.groups.committed_offsets(group_id)
     except GroupIdNotFound:
         return None
-    partitions = parts.watched.partitions
-    protocol, members = (
-        _consumer_members(group, coordinators.image) if isinstance(group, ConsumerGroup) else _members(group)
-    )
-    offsets = tuple(
-        _offset(topic, number, committed[topic][number], partitions.find((topic, number)))
-        for topic in sorted(committed)
-        for number in sorted(committed[topic])
-    )
-    return _row(group, committed, partitions), protocol, members, offsets
+    turns, partitions = Turns(), parts.watched.partitions
+    protocol = ", ".join(sorted(group.assignors)) if isinstance(group, ConsumerGroup) else group.protocol_name or ""
+    members = await _members(group, coordinators.image, turns)
+    offsets = []
+    for topic, of_topic in sorted(committed.items()):
+        for number, one in sorted(of_topic.items()):
+            offsets.append(_offset(topic, number, one, partitions.find((topic, number))))
+            await turns.next()
+    row = await _row(group, committed, partitions, turns)
+    return GroupDetail(read_frame(parts), row, protocol, members, tuple(offsets))
 
 
 def _offset(topic: str, number: int, committed: CommittedOffset, partition: Partition | None) -> OffsetRow:
@@ -92,47 +98,43 @@ def _offset(topic: str, number: int, committed: CommittedOffset, partition: Part
     return OffsetRow(topic, number, committed.offset, end, lag_of(partition, committed))
 
 
-def _members(group: ClassicGroup) -> tuple[str, tuple[MemberRow, ...]]:
-    members = tuple(
-        MemberRow(
-            one.member_id,
-            one.group_instance_id,
-            one.client_id,
-            one.client_host,
-            _classic_assignment(one.assignment) if group.uses_consumer_protocol else (),
-        )
-        for one in group.members.values()
-    )
-    return group.protocol_name or "", members
+async def _members(group: AnyGroup, image: ClusterImage, turns: Turns) -> tuple[MemberRow, ...]:
+    rows = []
+    members: Iterable[ClassicMember | ConsumerMember] = group.members.values()
+    for member in list(islice(members, MAX_MEMBERS)):
+        if isinstance(member, ConsumerMember):
+            instance_id, assigned = member.instance_id, _named(member.assigned, image)
+        else:
+            instance_id = member.group_instance_id
+            is_known = member.protocol_type == CONSUMER_PROTOCOL_TYPE
+            assigned = _classic_assignment(member.assignment) if is_known else ()
+        rows.append(MemberRow(member.member_id, instance_id, member.client_id, member.client_host, assigned))
+        await turns.rest()
+    return tuple(rows)
 
 
 def _classic_assignment(data: bytes) -> tuple[str, ...]:
-    if not data:
-        return ()
+    if len(data) > MAX_ASSIGNMENT_BYTES:
+        return ("too long to be shown",)
     try:
-        assigned = parse_assignment(data).assigned_partitions
+        assigned = parse_assignment(data).assigned_partitions if data else []
     except ProtocolError:
         return ()
-    return tuple(_assigned(one.topic, one.partitions) for one in assigned)
+    return _shown([(one.topic, one.partitions) for one in assigned])
 
 
-def _consumer_members(group: ConsumerGroup, image: ClusterImage) -> tuple[str, tuple[MemberRow, ...]]:
-    def names(assigned: Mapping[bytes, Iterable[int]]) -> tuple[str, ...]:
-        return tuple(
-            _assigned(image.topics_by_id[topic_id].name, numbers)
-            for topic_id, numbers in assigned.items()
-            if topic_id in image.topics_by_id
-        )
-
-    members = tuple(
-        MemberRow(one.member_id, one.instance_id, one.client_id, one.client_host, names(one.assigned))
-        for one in group.members.values()
-    )
-    return ", ".join(sorted(group.assignors)), members
+def _named(assigned: Mapping[bytes, Collection[int]], image: ClusterImage) -> tuple[str, ...]:
+    topics = image.topics_by_id
+    return _shown([(topics[topic].name, numbers) for topic, numbers in assigned.items() if topic in topics])
 
 
-def _assigned(topic: str, numbers: Iterable[int]) -> str:
-    in_order = sorted(numbers)
-    shown = ", ".join(map(str, in_order[:MAX_SHOWN_PARTITIONS]))
-    rest = len(in_order) - MAX_SHOWN_PARTITIONS
-    return f"{topic}: {shown}" + (f" and {rest} more" if rest > 0 else "")
+def _shown(assigned: Sequence[tuple[str, Collection[int]]]) -> tuple[str, ...]:
+    rest = len(assigned) - MAX_SHOWN_TOPICS
+    some = [f"{topic}: {_numbers(numbers)}" for topic, numbers in assigned[:MAX_SHOWN_TOPICS]]
+    return (*some, f"and {rest} more topics") if rest > 0 else tuple(some)
+
+
+def _numbers(numbers: Collection[int]) -> str:
+    rest = len(numbers) - MAX_SHOWN_PARTITIONS
+    some = ", ".join(map(str, nsmallest(MAX_SHOWN_PARTITIONS, numbers)))
+    return some + (f" and {rest} more" if rest > 0 else "")

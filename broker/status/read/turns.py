@@ -19,6 +19,11 @@ class Turns:
     async def next(self) -> None:
         """To be awaited between two things."""
         self._count += 1
-        if self._count % ITEMS_PER_LOOK_AT_THE_CLOCK == 0 and perf_counter() >= self._until:
+        if self._count % ITEMS_PER_LOOK_AT_THE_CLOCK == 0:
+            await self.rest()
+
+    async def rest(self) -> None:
+        """To be awaited between two things that take long each."""
+        if perf_counter() >= self._until:
             await asyncio.sleep(0)
             self._until = perf_counter() + TURN_SECONDS

@@ -199,9 +199,10 @@ async def test_a_broker_that_is_not_ready_says_so(bed: StatusBed, phase: str, he
 
 
 async def test_groups_that_cannot_be_told_have_a_reason(bed: StatusBed) -> None:
-    bed.groups.refusal = CoordinatorLoading("still loading")
+    bed.groups.partitions["loading"] = 1
     for path in ("/", "/groups"):
-        assert "Groups cannot be listed now: still loading" in (await page(bed, path)).text
+        assert "Groups cannot be listed now: they are still loading" in (await page(bed, path)).text
+    bed.groups.refusal = CoordinatorLoading("still loading")
     with pytest.raises(RefusedRequest, match="still loading") as refused:
         await ask(bed, "/groups/g")
     assert refused.value.status == "503 Service Unavailable"

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from broker.coordinator.errors import CoordinatorLoading
 from broker.coordinator.group.classic_group import ClassicGroup, GroupState
 from broker.coordinator.group.commands import JoinRequest
 from broker.coordinator.group.consumer.group import ConsumerGroup
@@ -16,7 +15,15 @@ from broker.coordinator.group.member import ClassicMember
 from broker.coordinator.group.records import CommittedOffset
 from broker.coordinator.group.subscription import assignment_bytes
 from broker.status.model import GroupRow, MemberRow, OffsetRow
-from broker.status.read.groups import MAX_SHOWN_PARTITIONS, lag_of, read_group, read_groups
+from broker.status.read.groups import (
+    MAX_ASSIGNMENT_BYTES,
+    MAX_MEMBERS,
+    MAX_SHOWN_PARTITIONS,
+    MAX_SHOWN_TOPICS,
+    lag_of,
+    read_group,
+    read_groups,
+)
 from protocol.records.builder import build_batch
 from tests.harness.groups import subscription
 from tests.harness.hosted import NOW_MS, topic_id_of
@@ -53,10 +60,9 @@ async def test_lag_is_what_all_partitions_of_a_group_are_behind(bed: StatusBed) 
 
 
 async def test_groups_that_cannot_be_told_have_a_reason(bed: StatusBed) -> None:
-    bed.groups.refusal = CoordinatorLoading()
-    rows, reason = await read_groups(bed.parts)
-    assert rows == []
-    assert reason
+    bed.groups.add(classic_group("g"))
+    bed.groups.partitions["loading"] = 1
+    assert await read_groups(bed.parts) == ([], "they are still loading")
 
 
 def test_lag_counts_to_the_high_watermark_and_is_negative_beyond_it(bed: StatusBed) -> None:
@@ -67,10 +73,18 @@ def test_lag_counts_to_the_high_watermark_and_is_negative_beyond_it(bed: StatusB
     assert lag_of(None, committed) is None
 
 
-def test_a_classic_group_has_its_protocol_members_and_offsets(bed: StatusBed) -> None:
+async def members_of(bed: StatusBed, group_id: str) -> tuple[MemberRow, ...]:
+    detail = await read_group(bed.parts, group_id)
+    assert detail is not None
+    return detail.members
+
+
+async def test_a_classic_group_has_its_protocol_members_and_offsets(bed: StatusBed) -> None:
     assigned = assignment_bytes({"t": [1, 0]}, like=subscription("t"))
     bed.groups.add(classic_group("g", assignment=assigned), {"t": {1: 0, 0: 4}})
-    assert read_group(bed.parts, "g") == (
+    detail = await read_group(bed.parts, "g")
+    assert detail is not None
+    assert detail[1:] == (
         GroupRow("g", "classic", "Stable", 1, 2, 6),
         "range",
         (MemberRow("app-1", "i-1", "app", "/10.0.0.1", ("t: 0, 1",)),),
@@ -79,28 +93,47 @@ def test_a_classic_group_has_its_protocol_members_and_offsets(bed: StatusBed) ->
 
 
 @pytest.mark.parametrize(
-    ("protocol_type", "assignment"), [("consumer", b"\x00"), ("consumer", b"\xff" * 40), ("connect", b"\x00\x00\x01")]
+    ("protocol_type", "assignment"),
+    [("consumer", b""), ("consumer", b"\x00"), ("consumer", b"\xff" * 40), ("connect", b"\x00\x00\x01")],
 )
-def test_an_assignment_that_cannot_be_read_is_not_shown(bed: StatusBed, protocol_type: str, assignment: bytes) -> None:
+async def test_an_assignment_that_cannot_be_read_is_not_shown(
+    bed: StatusBed, protocol_type: str, assignment: bytes
+) -> None:
     bed.groups.add(classic_group("g", protocol_type=protocol_type, assignment=assignment))
-    read = read_group(bed.parts, "g")
-    assert read is not None
-    assert read[2][0].assignment == ()
+    assert (await members_of(bed, "g"))[0].assignment == ()
 
 
-def test_a_member_of_a_consumer_group_has_topics_by_name_and_not_too_many_partitions(bed: StatusBed) -> None:
+async def test_an_assignment_that_would_take_long_to_read_is_not_read(bed: StatusBed) -> None:
+    assigned = assignment_bytes({"t": range(MAX_ASSIGNMENT_BYTES)}, like=subscription("t"))
+    bed.groups.add(classic_group("g", assignment=assigned))
+    assert (await members_of(bed, "g"))[0].assignment == ("too long to be shown",)
+
+
+async def test_a_member_of_a_consumer_group_has_topics_by_name_and_not_too_many_partitions(bed: StatusBed) -> None:
     group = ConsumerGroup("h")
-    many = dict.fromkeys(range(MAX_SHOWN_PARTITIONS + 5), 1)
+    many = dict.fromkeys(reversed(range(MAX_SHOWN_PARTITIONS + 5)), 1)
     assigned = {topic_id_of("t"): many, topic_id_of("gone"): {0: 1}}
     group.members["m"] = ConsumerMember("m", client_id="app", client_host="/10.0.0.2", assigned=assigned)
     bed.groups.add(group)
-    read = read_group(bed.parts, "h")
-    assert read is not None
-    [member] = read[2]
+    [member] = await members_of(bed, "h")
     assert member.assignment == (f"t: {', '.join(map(str, range(MAX_SHOWN_PARTITIONS)))} and 5 more",)
 
 
-def test_a_group_that_is_not_there_is_none(bed: StatusBed) -> None:
-    assert read_group(bed.parts, "nix") is None
+async def test_of_many_topics_and_members_only_the_first_are_read(bed: StatusBed) -> None:
+    for number in range(MAX_SHOWN_TOPICS + 2):
+        bed.hosted.create(f"t{number}")
+    assigned = {topic_id_of(f"t{number}"): {0: 1} for number in range(MAX_SHOWN_TOPICS + 2)}
+    group = ConsumerGroup("h")
+    for number in range(MAX_MEMBERS + 3):
+        group.members[f"m{number}"] = ConsumerMember(f"m{number}", assigned=assigned)
+    bed.groups.add(group)
+    detail = await read_group(bed.parts, "h")
+    assert detail is not None
+    assert (len(detail.members), detail.group.member_count) == (MAX_MEMBERS, MAX_MEMBERS + 3)
+    assert detail.members[0].assignment[-2:] == (f"t{MAX_SHOWN_TOPICS - 1}: 0", "and 2 more topics")
+
+
+async def test_a_group_that_is_not_there_is_none(bed: StatusBed) -> None:
+    assert await read_group(bed.parts, "nix") is None
     bed.coordinators = None
-    assert read_group(bed.parts, "nix") is None
+    assert await read_group(bed.parts, "nix") is None
