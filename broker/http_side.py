@@ -13,6 +13,7 @@ from broker.lag.watch import LagWatch
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
 from broker.metrics.page import MetricsPage, Scraped
 from broker.metrics.sources import is_wanted
+from broker.runtime.garbage import looking_later
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.status import late
@@ -76,6 +77,10 @@ class HttpSide:
         await self._lag.close()
 
     async def _scrape(self, accept: str, accept_encoding: str) -> Scraped:
+        with looking_later():
+            return await self._read_all(accept, accept_encoding)
+
+    async def _read_all(self, accept: str, accept_encoding: str) -> Scraped:
         coordinators = self._parts.coordinators()
         if coordinators is not None:
             await self._lag.look(

@@ -12,7 +12,7 @@ from functools import cache
 
 from broker.metrics.catalog.row import Metric
 from broker.metrics.instruments import Histogram
-from broker.metrics.sources import AnySource, HistogramSource, Labels, Source, SummarySource, Table, is_wanted
+from broker.metrics.sources import AnySource, HistogramSource, Labels, Line, Source, SummarySource, Table, is_wanted
 from config.views import MetricsConfig
 
 LINES_PER_PIECE = 64
@@ -39,7 +39,7 @@ def number(value: float) -> str:
     if type(value) is int:
         return str(value)
     value = float(value)
-    if math.isfinite(value):
+    if value - value == 0:  # sooner told than by math.isfinite
         return repr(value)
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
@@ -57,24 +57,26 @@ def _template(names: tuple[str, ...]) -> str:
     return "{" + ",".join(f'{name}="%s"' for name in names) + "}" if names else ""
 
 
-def _labelled(template: str, values: Labels) -> str:
+def _labelled(template: str, values: Labels, escaped: _Escaped) -> str:
     """Write label values down; a series of all that others have labels for has none."""
-    if not values:
-        return ""
-    return template % tuple([_escaped(value) for value in values])
+    return template % tuple(map(escaped.__getitem__, values)) if values else ""
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+class _Escaped(dict[str, str]):
+    """Label values as they are written down; most of them come again and again."""
+
+    def __missing__(self, value: str) -> str:
+        escaped = self[value] = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+        return escaped
 
 
 def _samples(source: Source) -> Iterator[str]:
-    name, template = source.metric.exported_name, _template(source.metric.labels)
+    name, template, escaped = source.metric.exported_name, _template(source.metric.labels), _Escaped()
     lines: list[str] = []
     for sample in source.samples():
         if sample is not None:
             labels, value = sample
-            lines.append(f"{name}{_labelled(template, labels)} {number(value)}\n")
+            lines.append(f"{name}{_labelled(template, labels, escaped)} {number(value)}\n")
         if sample is None or len(lines) == LINES_PER_PIECE:
             yield "".join(lines)
             lines.clear()
@@ -86,21 +88,27 @@ def _table(table: Table, config: MetricsConfig, is_openmetrics: bool) -> Iterato
     wanted = [index for index, metric in enumerate(table.metrics) if is_wanted(metric, config)]
     if not wanted:
         return
-    template = _template(table.metrics[0].labels)
-    columns = [(index, table.metrics[index].exported_name, list[str]()) for index in wanted]
-    since_breath = 0
+    template, escaped = _template(table.metrics[0].labels), _Escaped()
+    columns: list[tuple[int, str, list[str]]] = [(index, table.metrics[index].exported_name, []) for index in wanted]
+
+    def write(found: list[Line]) -> None:
+        texts = [_labelled(template, labels, escaped) for labels, _ in found]
+        for index, name, column in columns:
+            column += [
+                f"{name}{text} {value if type(value) is int else number(value)}\n"
+                for text, (_, values) in zip(texts, found, strict=True)
+                if (value := values[index]) is not None
+            ]
+
+    found: list[Line] = []
     for line in table.lines():
-        if line is None or since_breath >= LINES_PER_PIECE:
-            since_breath = 0
-            yield ""
         if line is not None:
-            labels, values = line
-            text = _labelled(template, labels)
-            for index, name, column in columns:
-                value = values[index]
-                if value is not None:
-                    column.append(f"{name}{text} {value if type(value) is int else number(value)}\n")
-            since_breath += len(columns)
+            found.append(line)
+        if line is None or len(found) * len(columns) >= LINES_PER_PIECE:
+            write(found)
+            found.clear()
+            yield ""
+    write(found)
     for index, _, column in columns:
         yield _head(table.metrics[index], is_openmetrics)
         for start in range(0, len(column), 10 * LINES_PER_PIECE):
@@ -109,13 +117,13 @@ def _table(table: Table, config: MetricsConfig, is_openmetrics: bool) -> Iterato
 
 def _histograms(source: HistogramSource) -> Iterator[str]:
     metric = source.metric
-    buckets, plain = _template((*metric.labels, "le")), _template(metric.labels)
+    buckets, plain, escaped = _template((*metric.labels, "le")), _template(metric.labels), _Escaped()
     for labels, histogram in source.histograms():
-        text = _labelled(plain, labels)
+        text = _labelled(plain, labels, escaped)
         yield "".join(
             [
                 *(
-                    f"{metric.name}_bucket{_labelled(buckets, (*labels, bound))} {count}\n"
+                    f"{metric.name}_bucket{_labelled(buckets, (*labels, bound), escaped)} {count}\n"
                     for bound, count in cumulated(histogram)
                 ),
                 f"{metric.name}_count{text} {histogram.count}\n",
@@ -126,13 +134,13 @@ def _histograms(source: HistogramSource) -> Iterator[str]:
 
 def _summaries(source: SummarySource) -> Iterator[str]:
     metric = source.metric
-    quantiles, plain = _template((*metric.labels, "quantile")), _template(metric.labels)
+    quantiles, plain, escaped = _template((*metric.labels, "quantile")), _template(metric.labels), _Escaped()
     for labels, summary in source.summaries():
-        text = _labelled(plain, labels)
+        text = _labelled(plain, labels, escaped)
         yield "".join(
             [
                 *(
-                    f"{metric.name}{_labelled(quantiles, (*labels, quantile))} {number(value)}\n"
+                    f"{metric.name}{_labelled(quantiles, (*labels, quantile), escaped)} {number(value)}\n"
                     for quantile, value in summary.quantiles
                 ),
                 f"{metric.name}_count{text} {summary.observed}\n",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -30,3 +32,16 @@ def keep_what_is_there() -> None:
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, FULL_LOOKS_BETWEEN)
     gc.enable()
+
+
+@contextmanager
+def looking_later() -> Iterator[None]:
+    """Look for no garbage until this ends: for work that makes and drops so many objects, none of them garbage, that
+    the interpreter would look through all there is for their sake."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -97,6 +97,20 @@ def test_no_piece_is_long(count: int) -> None:
     pieces = list(written([source, Table((GAUGE, OTHER), lambda: rows)], CONFIG, is_openmetrics=False))
     assert max(piece.count("\n") for piece in pieces) <= 10 * LINES_PER_PIECE
     assert "".join(pieces).count("{") == 3 * count
+
+
+def test_where_a_walk_pauses_the_writing_does() -> None:
+    taken = 0
+
+    def lines() -> Iterator[Any]:
+        nonlocal taken
+        for _ in range(5):
+            taken += 1
+            yield None
+        yield (("", ""), (1, 2))
+
+    seen = [taken for _ in written([Table((GAUGE, OTHER), lines)], CONFIG, is_openmetrics=False)]
+    assert seen[:5] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
