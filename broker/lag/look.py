@@ -13,7 +13,7 @@ from broker.coordinator.group.classic_group import ClassicGroup
 from broker.coordinator.group.offsets import NO_OFFSET
 from broker.coordinator.group.records import CommittedOffset
 from broker.coordinator.group.shard import AnyGroup, GroupShard
-from broker.lag.record_times import PartitionTimes, RecordTimes
+from broker.lag.record_times import PARTITIONS_A_STEP, PartitionTimes, RecordTimes
 from broker.lag.snapshot import LagSnapshot
 from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
@@ -26,9 +26,6 @@ MAX_SERIES = 20_000
 NO_LAG = -1
 NO_ROW = -1
 GROUPS_A_STEP = 64
-PARTITIONS_A_STEP = 256
-"""Looked at before it is asked whether it is time to let others run: a third of a millisecond."""
-
 Pause = Callable[[], Awaitable[None]]
 """Lets others run if it is time to."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os.path
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from broker.lag.marks import Marks
@@ -24,6 +24,9 @@ CHUNK_OFFSETS = 128
 """Looked up in one go: some milliseconds of a thread if nothing has to be read from the disk."""
 REST_FACTOR = 4
 """Between two chunks lookups rest for so many times as long as the last one took."""
+
+PARTITIONS_A_STEP = 256
+"""Looked at before it is asked whether it is time to let others run: a third of a millisecond."""
 
 UNKNOWABLE = NO_TIME
 
@@ -125,11 +128,17 @@ class RecordTimes:
             self._now[partition] = found
         return found
 
-    def end(self) -> None:
+    async def end(self, pause: Callable[[], Awaitable[None]]) -> None:
         """Forget what was not asked for, and look up what is not known."""
         self._before = {}
-        asked = ((times, times.take_wanted()) for times in self._now.values())
-        self._queue = [(times, wanted) for times, wanted in asked if wanted]
+        queue = []
+        for number, times in enumerate(self._now.values()):
+            if number % PARTITIONS_A_STEP == 0:
+                await pause()
+            wanted = times.take_wanted()
+            if wanted:
+                queue.append((times, wanted))
+        self._queue = queue
         if self._queue and self._is_idle.is_set():
             self._is_idle.clear()
             self._tasks.spawn("look-up", self._look_up())

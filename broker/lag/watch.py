@@ -60,12 +60,13 @@ class LagWatch:
             self._kind_of_look, record_times = await self._pools.io(LOADING_POOL, _load)
             self._times = record_times(self._pools, self._clock.monotonic_ns, self._partitions.fail_dir_of)
         times = self._times
-        look = self._kind_of_look(image, self._partitions, times, self._clock.now_ms, self._pauses())
+        pause = self._pauses()
+        look = self._kind_of_look(image, self._partitions, times, self._clock.now_ms, pause)
         times.begin()
         await look.take(shards)
         if with_first_records:
             await look.take_first_records(list(self._partitions))
-        times.end()
+        await times.end(pause)
         await times.settle(SETTLE_SECONDS)
         await look.tell_times()
         self.latest = look.found

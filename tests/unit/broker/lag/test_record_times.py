@@ -52,7 +52,7 @@ class Asker:
         of = self.times.of(self.partition)
         for offset in offsets:
             of.ask(offset)
-        self.times.end()
+        await self.times.end(partial(asyncio.sleep, 0))
         await self.times.settle(limit_seconds)
         return [of.stamp(offset) for offset in offsets]
 
