@@ -158,7 +158,7 @@ def test_met_01_openmetrics_and_promtool_accept_the_page(broker: BrokerProcess) 
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
         page = Page(answer.read().decode(), parse_openmetrics)
     assert page.value("kafka_server_kafkaserver_brokerstate") == 3
-    found = promtool("check", "metrics", stdin=broker.http_get("/metrics"), expected=3)
+    found = promtool("check", "metrics", stdin=broker.http_get("/metrics"), expected=(3,))
     assert not [line for line in found.splitlines() if not is_of_others(line)], found
 
 
