@@ -129,14 +129,14 @@ class OffsetRow(NamedTuple):
 
 
 class DirRow(NamedTuple):
-    """One log directory; no room is known before it was looked at."""
+    """One log directory; its logs are not known before they are served, its room before it was looked at."""
 
     path: str
     is_online: bool
     is_cordoned: bool
     reason: str
-    log_count: int
-    size_bytes: int
+    log_count: int | None
+    size_bytes: int | None
     total_bytes: int | None
     usable_bytes: int | None
 

@@ -11,6 +11,7 @@ CONTENT_POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 PAGES = (("/", "Overview"), ("/topics", "Topics"), ("/groups", "Groups"))
+NOT_KNOWN = "Known when the broker has started."
 _RUNNING = {
     Level.OK: "Running",
     Level.WARN: "Running, with warnings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from broker.status.html.frame import page
+from broker.status.html.frame import NOT_KNOWN, page
 from broker.status.html.markup import Child, Html, element
 from broker.status.html.numbers import count
 from broker.status.html.tables import Column, page_links, search_form, summary, table
@@ -56,7 +56,10 @@ def render_groups(frame: Frame, found: Shown[GroupRow], reason: str) -> str:
     elif found.rows:
         contents = (summary(found, "group"), group_table(found.rows, "Groups", found.view), page_links(found))
     else:
-        contents = (summary(found, "group"), element("p", "There is no such group.", class_="empty"))
+        contents = (
+            summary(found, "group"),
+            element("p", "There is no such group." if frame.health.is_ready else NOT_KNOWN, class_="empty"),
+        )
     return page(
         frame,
         "Groups",

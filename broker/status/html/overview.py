@@ -18,20 +18,20 @@ LITTLE_ROOM = 0.9
 
 
 def render_overview(status: Overview) -> str:
-    """Write the page."""
-    return page(
-        status.frame,
-        "",
-        "/",
-        health_section(status.frame),
-        _traffic(status),
-        _topics(status),
-        _groups(status),
-        _dirs(status),
-        _moves(status) if status.move_count else None,
-        _jobs(status.jobs),
-        _lines(status.lines),
-    )
+    """Write the page; before there is anything to serve, how far that is."""
+    sections: tuple[Child, ...]
+    if status.frame.health.is_ready:
+        sections = (
+            _traffic(status),
+            _topics(status),
+            _groups(status),
+            _dirs(status),
+            _moves(status) if status.move_count else None,
+            _jobs(status.jobs),
+        )
+    else:
+        sections = _jobs(status.jobs), _dirs(status)
+    return page(status.frame, "", "/", health_section(status.frame), sections, _lines(status.lines))
 
 
 def _section(name: str, title: str, *contents: Child) -> Html:
@@ -68,11 +68,10 @@ def _card(series: Series) -> Html:
 # --- topics and groups ---
 
 
-def _topics(status: Overview) -> Html | None:
+def _topics(status: Overview) -> Html:
     topics = status.inventory.topics
     if not topics:
-        text = "There are no topics yet." if status.frame.health.is_ready else "Known when the broker has started."
-        return _section("topics", "Topics", element("p", text, class_="empty"))
+        return _section("topics", "Topics", element("p", "There are no topics yet.", class_="empty"))
     partitions = sum(row.partition_count for row in topics)
     total = size(sum(row.size_bytes for row in topics))
     note = f"{count(len(topics))} topics, {count(partitions)} partitions, {total}"
@@ -84,14 +83,13 @@ def _topics(status: Overview) -> Html | None:
     )
 
 
-def _groups(status: Overview) -> Html | None:
+def _groups(status: Overview) -> Html:
     inventory = status.inventory
     if inventory.groups_reason:
         text = f"Groups cannot be listed now: {inventory.groups_reason}"
         return _section("groups", "Groups", element("p", text, class_="empty"))
     if not inventory.groups:
-        text = "There are no groups yet." if status.frame.health.is_ready else "Known when the broker has started."
-        return _section("groups", "Groups", element("p", text, class_="empty"))
+        return _section("groups", "Groups", element("p", "There are no groups yet.", class_="empty"))
     groups = inventory.groups
     note = f"{count(len(groups))} groups, {count(sum(row.member_count for row in groups))} members"
     return _section(
@@ -133,12 +131,11 @@ def _dir(row: DirRow) -> tuple[Child, ...]:
             bar(share, f"{percent(share)} of the file system used", level="warn" if share > LITTLE_ROOM else ""),
             element("span", percent(share), class_="beside"),
         )
-    is_known = row.is_online
     return (
         row.path,
         state,
-        count(row.log_count) if is_known else NO_VALUE,
-        size(row.size_bytes) if is_known else NO_VALUE,
+        count(row.log_count),
+        size(row.size_bytes),
         used,
         size(row.usable_bytes),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from broker.status.html.frame import page
+from broker.status.html.frame import NOT_KNOWN, page
 from broker.status.html.markup import Child, Html, element
 from broker.status.html.numbers import count, rate, size
 from broker.status.html.tables import Column, page_links, search_form, summary, table
@@ -63,7 +63,7 @@ def render_topics(frame: Frame, found: Shown[TopicRow]) -> str:
             summary(found, "topic"),
             topic_table(found.rows, "Topics", found.view)
             if found.rows
-            else element("p", "There is no such topic.", class_="empty"),
+            else element("p", "There is no such topic." if frame.health.is_ready else NOT_KNOWN, class_="empty"),
             page_links(found),
             id="list",
         ),

@@ -18,10 +18,13 @@ async def read_inventory(parts: Parts) -> Inventory:
     """List all topics, groups and directories; only the directories while the broker starts."""
     coordinators = parts.coordinators()
     if coordinators is None:
-        return Inventory((), (), "", _dirs(parts, Counter(), Counter()))
+        return Inventory((), (), "", _dirs(parts, None, None))
     log_counts: Counter[str] = Counter()
     log_bytes: Counter[str] = Counter()
     topics = await _topics(parts, coordinators.image, log_counts, log_bytes)
+    for move in parts.watched.moves.running():  # the copy lies in its directory, too
+        log_counts[move.destination.path] += 1
+        log_bytes[move.destination.path] += move.done_bytes
     groups, reason = await read_groups(parts)
     return Inventory(tuple(topics), tuple(groups), reason, _dirs(parts, log_counts, log_bytes))
 
@@ -62,19 +65,16 @@ async def _topics(
     return rows
 
 
-def _dirs(parts: Parts, log_counts: Counter[str], log_bytes: Counter[str]) -> tuple[DirRow, ...]:
+def _dirs(parts: Parts, log_counts: Counter[str] | None, log_bytes: Counter[str] | None) -> tuple[DirRow, ...]:
     logs, spaces = parts.watched.logs, parts.watched.dir_watch.spaces
-    for move in parts.watched.moves.running():  # the copy lies in its directory, too
-        log_counts[move.destination.path] += 1
-        log_bytes[move.destination.path] += move.done_bytes
     return tuple(
         DirRow(
             log_dir.path,
             log_dir.is_online,
             log_dir.path in logs.cordoned,
             str(log_dir.failure or ""),
-            log_counts[log_dir.path],
-            log_bytes[log_dir.path],
+            log_counts[log_dir.path] if log_counts is not None and log_dir.is_online else None,
+            log_bytes[log_dir.path] if log_bytes is not None and log_dir.is_online else None,
             space.total_bytes if (space := spaces.get(log_dir)) is not None else None,
             space.usable_bytes if space is not None else None,
         )

@@ -194,8 +194,11 @@ async def test_a_broker_that_is_not_ready_says_so(bed: StatusBed, phase: str, he
     found = await page(bed, "/")
     assert f"{headline} · node 1 · Odradek" in found.text
     assert f"Clients are not served now. Step: {phase}." in found.text
-    assert "Known when the broker has started." in found.text
-    assert phase in (await page(bed, "/topics")).text
+    assert "Traffic" not in found.text
+    for path in ("/topics", "/groups"):
+        found = await page(bed, path)
+        assert phase in found.text
+        assert "Known when the broker has started." in found.text
 
 
 async def test_groups_that_cannot_be_told_have_a_reason(bed: StatusBed) -> None:
