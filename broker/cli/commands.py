@@ -40,6 +40,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("configs", "describe and change configs and quotas", "broker.cli.configs", "kafka-configs.sh"),
             Command("get-offsets", "print offsets of partitions", "broker.cli.get_offsets", "kafka-get-offsets.sh"),
             Command(
+                "reassign-partitions",
+                "move partitions between log directories",
+                "broker.cli.reassign_partitions",
+                "kafka-reassign-partitions.sh",
+            ),
+            Command(
                 "delete-records",
                 "delete records up to an offset",
                 "broker.cli.delete_records",
