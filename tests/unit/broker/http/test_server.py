@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import select
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
+from broker.http import server
 from broker.http.health import HINT, health_pages
 from broker.http.server import MAX_HEAD_BYTES, MAX_REQUESTS, MAX_TARGET_LENGTH, HttpServer, Request, Response, text
 from broker.metrics.library import format_for
 from broker.metrics.page import compressed, takes_gzip
+
+LARGE = bytes(16 * 1024 * 1024)
+"""More than the kernel takes for a client that does not read."""
+
+
+def deaf(port: int) -> socket.socket:
+    """Connect somebody who does not read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect(("127.0.0.1", port))
+    return connection
+
+
+async def reset(connection: socket.socket) -> None:
+    """Wait until the other side has dropped a connection."""
+    dropped = select.epoll()
+    dropped.register(connection, select.EPOLLHUP)
+    assert await asyncio.to_thread(dropped.poll, 5)
+    dropped.close()
 
 
 class Rig:
@@ -25,10 +47,14 @@ class Rig:
             "/": self.echo,
             "/under/": self.echo,
             "/broken": self.fail,
+            "/held": self.hold,
+            "/large": self.give_much,
         }
         self.server = HttpServer(pages, HINT)
         self.registry = registry
         self.port = 0
+        self.may_answer = asyncio.Event()
+        self.arrived: asyncio.Queue[str] = asyncio.Queue()
 
     async def scrape(self, accept: str, accept_encoding: str) -> tuple[str, bytes, bool]:
         chosen = format_for(accept)
@@ -41,6 +67,15 @@ class Rig:
 
     async def fail(self, request: Request) -> Response:
         raise ValueError("of ours")
+
+    async def hold(self, request: Request) -> Response:
+        self.arrived.put_nowait(request.path)
+        await self.may_answer.wait()
+        return text("at last")
+
+    async def give_much(self, request: Request) -> Response:
+        self.arrived.put_nowait(request.path)
+        return Response("200 OK", "application/octet-stream", LARGE)
 
     async def ask(self, request: bytes) -> tuple[bytes, dict[bytes, bytes], bytes]:
         """Send bytes; give the status line, the headers and the body."""
@@ -123,7 +158,8 @@ async def test_head_gives_the_length_without_the_body(rig: Rig) -> None:
         (b"GET /elsewhere HTTP/1.1", b"404"),
         (b"GET  HTTP/1.1", b"404"),
         (b"GET * HTTP/1.1", b"404"),
-        (b"GET http://x/metrics HTTP/1.1", b"404"),
+        (b"GET http://x/elsewhere HTTP/1.1", b"404"),
+        (b"GET ftp://x/metrics HTTP/1.1", b"404"),
         (b"POST /metrics HTTP/1.1", b"405"),
         (b"nonsense", b"400"),
         (b"GET /?" + b"x" * MAX_TARGET_LENGTH + b" HTTP/1.1", b"414"),
@@ -157,25 +193,66 @@ async def test_a_page_that_fails_is_answered_and_logged(rig: Rig, caplog: pytest
     assert "http page failed request='GET /broken HTTP/1.1'" in caplog.text
 
 
-async def test_a_head_without_end_is_cut_off(rig: Rig) -> None:
+@pytest.mark.parametrize("target", ["http://x/healthz", "HTTP://x:1/healthz?a=http://b/"])
+async def test_an_absolute_target_is_taken_for_its_path(rig: Rig, target: str) -> None:
+    assert (await rig.get(target))[2] == b"ok\n"
+
+
+async def test_another_method_is_told_which_there_are(rig: Rig) -> None:
+    _, headers, _ = await rig.ask(b"POST /metrics HTTP/1.1\r\n\r\n")
+    assert headers[b"Allow"] == b"GET, HEAD"
+    assert b"Allow" not in (await rig.get("/metrics"))[1]
+
+
+async def test_a_head_without_end_is_refused(rig: Rig) -> None:
+    status, _, _ = await rig.ask(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD_BYTES))
+    assert status == b"HTTP/1.1 431 Request Header Fields Too Large"
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+
+
+async def test_beyond_the_bound_whoever_keeps_us_waiting_longest_is_sent_away(rig: Rig) -> None:
+    silent = [await asyncio.open_connection("127.0.0.1", rig.port) for _ in range(MAX_REQUESTS)]
+    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+    assert await asyncio.wait_for(silent[0][0].read(), 2) == b""
+    silent[1][1].write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    assert b"ok" in await asyncio.wait_for(silent[1][0].read(), 2)
+    for _, writer in silent:
+        writer.close()
+
+
+async def test_whoever_connects_beyond_the_bound_is_sent_away_while_all_others_are_worked_for(rig: Rig) -> None:
+    rig.may_answer.clear()
+    asked = [asyncio.ensure_future(rig.get("/held")) for _ in range(MAX_REQUESTS)]
+    for _ in asked:
+        await rig.arrived.get()
     reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
-    writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * (2 * MAX_HEAD_BYTES))
-    try:
-        assert await asyncio.wait_for(reader.read(), 5) == b""
-    except ConnectionResetError:
-        pass
-    finally:
-        writer.close()
-    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+    assert await asyncio.wait_for(reader.read(), 2) == b""
+    writer.close()
+    rig.may_answer.set()
+    assert {status for status, _, _ in await asyncio.gather(*asked)} == {b"HTTP/1.1 200 OK"}
 
 
-async def test_who_connects_beyond_the_bound_is_sent_away(rig: Rig) -> None:
-    slow = [await asyncio.open_connection("127.0.0.1", rig.port) for _ in range(MAX_REQUESTS + 1)]
-    assert await asyncio.wait_for(slow[-1][0].read(), 2) == b""
-    for _, writer in slow:
-        writer.close()
-        await writer.wait_closed()
-    assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
+async def test_whoever_does_not_read_is_dropped_after_a_while(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "READING_TIMEOUT_SECONDS", 0.05)
+    with deaf(rig.port) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        await reset(connection)
+
+
+async def test_whoever_does_not_read_has_to_go_for_others_when_too_much_is_held(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_UNSENT_BYTES", len(LARGE))
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)  # older, but nothing is held for it
+    with deaf(rig.port) as first, deaf(rig.port) as second:
+        first.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        await rig.arrived.get()
+        second.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        await reset(first)
+        assert not second.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+    assert b"ok" in await asyncio.wait_for(reader.read(), 2)
+    writer.close()
 
 
 async def test_a_client_that_goes_away_hurts_nobody(rig: Rig) -> None:
