@@ -36,6 +36,7 @@ MAX_START_CPU_S = 1.0
 NEEDED_SCRIPTS = {
     *("kafka-topics.sh", "kafka-configs.sh", "kafka-consumer-groups.sh", "kafka-broker-api-versions.sh"),
     *("kafka-console-producer.sh", "kafka-console-consumer.sh", "kafka-get-offsets.sh", "kafka-log-dirs.sh"),
+    "kafka-dump-log.sh",
 }
 
 Make = Callable[[], Container]
@@ -209,6 +210,8 @@ def test_kafkas_scripts_are_there_and_work(make: Make, settings: Settings) -> No
     assert sum(int(line.split(":")[2]) for line in offsets) == 2, offsets
     assert "Produce(0)" in container.run("kafka-broker-api-versions.sh", *server)
     assert "/var/lib/kafka/data" in container.run("kafka-log-dirs.sh", *server, "--describe")
+    (segment,) = container.run("sh", "-c", "ls /var/lib/kafka/data/__cluster_metadata-0/*0.log").split()
+    assert "baseOffset: 0" in container.run("kafka-dump-log.sh", "--files", segment)
     described = ("--describe", "--entity-type", "topics", "--entity-name", "t", "--all")
     assert "retention.ms=604800000" in container.run("kafka-configs.sh", *server, *described)
     assert settings.variables["CLUSTER_ID"] in container.run("/opt/kafka/bin/kafka-cluster.sh", "cluster-id", *server)
