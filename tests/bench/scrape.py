@@ -15,6 +15,7 @@ from tests.harness.raw import RawClient, eventually, produce_values
 
 TOPICS, PARTITIONS = 20, 50
 GROUPS = 20
+SCRAPES = 5
 SECONDS = 3.0
 
 
@@ -22,18 +23,19 @@ def run(directory: Path, rounds: int) -> list[Result]:
     """Fill the broker with names and numbers, then scrape it."""
     broker = PinnedBroker(directory / "scrape")
     samples: dict[str, list[float]] = {
-        name: [] for name in ("first", "idle", "gzip", "loaded", "series", "bytes", "alone", "beside", "slice", "rate")
+        name: []
+        for name in (
+            *("first", "idle", "gzip", "loaded", "series", "bytes", "alone", "beside", "slice", "rate", "cpu"),
+            *("all", "all_cpu", "all_series"),
+        )
     }
     broker.start()
     try:
         _fill(broker)
         samples["first"].append(_scrape(broker)[0])
         for _ in range(rounds):
-            for name, accepted in (("idle", "identity"), ("gzip", "gzip")):
-                samples[name].append(min(_scrape(broker, accepted)[0] for _ in range(5)))
-            _, body = _scrape(broker)
-            lines = [line for line in body.splitlines() if not line.startswith(b"#")]
-            samples["series"].append(len(lines))
+            samples["gzip"].append(min(_scrape(broker, "gzip")[0] for _ in range(5)))
+            body = _measure(broker, samples["idle"], samples["cpu"], samples["series"])
             samples["bytes"].append(len(body) / 1e6)
             alone = _Producer(broker)
             time.sleep(SECONDS)
@@ -52,6 +54,11 @@ def run(directory: Path, rounds: int) -> list[Result]:
             (line,) = (one for one in body.splitlines() if one.startswith(b"odradek_metrics_scrape_longest_slice"))
             slices.append(1000 * float(line.split()[-1]))
             samples["slice"].append(max(slices))
+        with RawClient((broker.host, broker.port)) as client:
+            for number in range(GROUPS):
+                assert _commit(client, f"group{number}", _topics())
+        for _ in range(rounds):
+            _measure(broker, samples["all"], samples["all_cpu"], samples["all_series"])
     finally:
         broker.close()
     return [
@@ -65,7 +72,32 @@ def run(directory: Path, rounds: int) -> list[Result]:
         Result("... while scraped every 50 ms", "ms", samples["beside"]),
         Result("requests of that producer, of those without", "", samples["rate"]),
         Result("longest stretch on the loop", "ms", samples["slice"], "<= 5"),
+        Result("processor time of a scrape", "ms", samples["cpu"]),
+        Result("scrape, each group has all partitions", "ms", samples["all"], "<= 100"),
+        Result("... processor time", "ms", samples["all_cpu"]),
+        Result("... series", "", samples["all_series"]),
     ]
+
+
+def _measure(broker: PinnedBroker, took: list[float], cpu: list[float], series: list[float]) -> bytes:
+    """Scrape a few times: the shortest, the processor time of each, how many series; return the page."""
+    before_ns = _cpu_ns(broker)
+    pages = [_scrape(broker) for _ in range(SCRAPES)]
+    cpu.append((_cpu_ns(broker) - before_ns) / SCRAPES / 1e6)
+    took.append(min(seconds for seconds, _ in pages))
+    _, body = pages[-1]
+    series.append(sum(not line.startswith(b"#") for line in body.splitlines()))
+    return body
+
+
+def _cpu_ns(broker: PinnedBroker) -> int:
+    """Return the processor time of the broker's main thread and the others so far."""
+    tasks = Path(f"/proc/{broker.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks)
+
+
+def _topics() -> list[str]:
+    return [f"t{number}" for number in range(TOPICS)]
 
 
 class _Producer:
@@ -105,15 +137,14 @@ def _scrape(broker: PinnedBroker, accepted: str = "identity") -> tuple[float, by
 
 def _fill(broker: PinnedBroker) -> None:
     batch = batches.of_size(1024)
-    topics = [f"t{number}" for number in range(TOPICS)]
     with RawClient((broker.host, broker.port)) as client:
-        for topic in topics:
+        for topic in _topics():
             client.create_topic(topic, partitions=PARTITIONS)
             client.send("produce", 9, **produce_values(topic, dict.fromkeys(range(PARTITIONS), batch), acks=1))
             client.receive("produce", 9)
             client.fetch(topic, 0)
         for number in range(GROUPS):
-            eventually(lambda group=f"group{number}": _commit(client, group, topics))
+            eventually(lambda group=f"group{number}": _commit(client, group, _topics()[:1]))
 
 
 def _commit(client: RawClient, group: str, topics: list[str]) -> bool:
