@@ -60,7 +60,7 @@ class Rig:
         chosen = format_for(accept)
         is_gzip = takes_gzip(accept_encoding)
         body = chosen.encode(self.registry)
-        return chosen.content_type, compressed(body) if is_gzip else body, is_gzip
+        return chosen.content_type, compressed([body]) if is_gzip else body, is_gzip
 
     async def echo(self, request: Request) -> Response:
         return text(f"{request.path} {request.query}")
