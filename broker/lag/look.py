@@ -92,17 +92,20 @@ class Look:
     async def _chosen(self, shards: list[GroupShard]) -> list[tuple[GroupShard, AnyGroup]]:
         """Count all groups, and choose those to be looked at."""
         counts = self.found.counts
-        groups: list[tuple[GroupShard, AnyGroup]] = []
+        used: list[tuple[GroupShard, AnyGroup]] = []
+        unused: list[tuple[GroupShard, AnyGroup]] = []
+        count = 0
         for shard in shards:
             for group in list(shard.all_groups()):
                 counts[group.group_type, group.state.value] += 1
-                groups.append((shard, group))
-                if len(groups) % GROUPS_A_STEP == 0:
+                chosen = used if group.members else unused
+                if len(chosen) < MAX_GROUPS:
+                    chosen.append((shard, group))
+                count += 1
+                if count % GROUPS_A_STEP == 0:
                     await self._pause()
-        if len(groups) > MAX_GROUPS:
-            self.found.left_out["groups"] = len(groups) - MAX_GROUPS
-            used = [one for one in groups if one[1].members]
-            groups = (used + [one for one in groups if not one[1].members])[:MAX_GROUPS]
+        groups = (used + unused)[:MAX_GROUPS]
+        self.found.left_out["groups"] = count - len(groups)
         return groups
 
     async def take_first_records(self, partitions: Iterable[Partition]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from broker.http.server import Page, Pages, Request, Response
+from broker.runtime.garbage import looking_later
 from broker.status.parts import Parts
 
 PATHS = ("/", "/status.json", "/topics", "/topics/", "/groups", "/groups/", "/style.css", "/live.js", "/icon.svg")
@@ -27,9 +28,10 @@ class LateStatus:
         return dict.fromkeys(PATHS, self._serve)
 
     async def _serve(self, request: Request) -> Response:
-        if self._answer is None:
-            self._answer = await self._run_beside(self._load)
-        return await self._answer(request)
+        with looking_later():  # lists of all there is
+            if self._answer is None:
+                self._answer = await self._run_beside(self._load)
+            return await self._answer(request)
 
     def _load(self) -> Page:
         from broker.status.pages import StatusPages

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from broker.http.server import RefusedRequest
+from broker.status import listing
 from broker.status.listing import (
     GROUP_ORDERS,
     IN_ORDER,
@@ -13,6 +16,7 @@ from broker.status.listing import (
     TOPIC_ORDERS,
     View,
     decoded,
+    in_order,
     shown,
     top_groups,
     top_topics,
@@ -123,3 +127,17 @@ def test_a_first_look_shows_trouble_first_then_traffic() -> None:
 def test_groups_that_are_furthest_behind_come_first() -> None:
     rows = [GroupRow(name, "classic", "Stable", 1, 1, lag) for name, lag in (("b", 1), ("a", 1), ("c", 5))]
     assert [row.group_id for row in top_groups(rows, 2)] == ["c", "a"]
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 95, 100, 1000])
+def test_rows_out_of_the_middle_are_those_that_sorting_all_would_give(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "SORTED_AT_ONCE", 8)
+    random = Random(7)
+    rows = [topic(str(number), size=random.randrange(5)) for number in range(100)]
+
+    def key(row: TopicRow) -> int:
+        return row.size_bytes
+
+    assert in_order(rows, key, first, 10) == tuple(sorted(rows, key=key)[first : first + 10])
