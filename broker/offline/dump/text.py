@@ -77,6 +77,7 @@ class TextPrinter:
         self._write = out.write
         self._errors = errors
         self._hides_metadata = hides_metadata
+        self._timestamp_name = ""  # of the batch shown last
 
     def begin(self, path: str, kind: str, fields: Mapping[str, Any]) -> None:
         """Begin a file."""
@@ -89,6 +90,7 @@ class TextPrinter:
     def batch(self, batch: StoredBatch) -> None:
         """Show a batch."""
         header = batch.header
+        self._timestamp_name = timestamp_name(header)
         if header.magic >= MAGIC_V2:
             head = (
                 f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.record_count} "
@@ -101,7 +103,7 @@ class TextPrinter:
         else:
             head = f"offset: {header.base_offset}"
         self._write(
-            f"{head} position: {batch.position} {timestamp_name(header)}: {header.max_timestamp} "
+            f"{head} position: {batch.position} {self._timestamp_name}: {header.max_timestamp} "
             f"size: {header.size_bytes} magic: {header.magic} compresscodec: {codec_name(header)} crc: {header.crc} "
             f"isvalid: {_java(batch.is_valid)}\n"
         )
@@ -111,21 +113,23 @@ class TextPrinter:
         header, record = shown.header, shown.record
         words = []
         if not self._hides_metadata:
-            key_size = -1 if record.key is None else len(record.key)
-            value_size = -1 if record.value is None else len(record.value)
+            offset, timestamp, key, value, headers = record
+            key_size = -1 if key is None else len(key)
+            value_size = -1 if value is None else len(value)
             words.append(
-                f"offset: {record.offset} {timestamp_name(header)}: {record.timestamp} "
-                f"keySize: {key_size} valueSize: {value_size}"
+                f"offset: {offset} {self._timestamp_name}: {timestamp} keySize: {key_size} valueSize: {value_size}"
             )
             if header.magic >= MAGIC_V2:
-                names = ",".join(name for name, _ in record.headers)
+                names = ",".join([name for name, _ in headers]) if headers else ""
                 words.append(f"sequence: {sequence_of(header, record.offset)} headerKeys: [{names}]")
             elif shown.crc is not None:
                 words.append(f"isValid: {_java(shown.is_valid)} crc: {shown.crc}")
             if shown.control is not None:
                 words.append(f"{shown.control.words}{_text(shown.control.value)}")
-        if shown.has_content:
-            words += [f"{name}: {_text(value)}" for name, value in _content(shown) if value is not None]
+        if shown.key is not None:
+            words.append(f"key: {_text(shown.key)}")
+        if shown.payload is not None:
+            words.append(f"payload: {_text(shown.payload)}")
         self._write(f"| {' '.join(words)}\n" if words else "\n")
 
     def entry(self, fields: Mapping[str, Any]) -> None:
@@ -139,10 +143,6 @@ class TextPrinter:
     def complain(self, text: str) -> None:
         """Say what is wrong."""
         self._errors.write(f"{text}\n")
-
-
-def _content(shown: ShownRecord) -> tuple[tuple[str, Any], ...]:
-    return ("key", shown.key), ("payload", shown.payload)
 
 
 def _java(value: bool) -> str:
