@@ -52,9 +52,17 @@ CALLS_TO_A_CRASH = 60
 L = TypeVar("L", bound=Life)
 
 
-def live(root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print) -> Life:
+def live(
+    root: str,
+    seed: int,
+    steps: int,
+    *,
+    crashes: bool,
+    report: Callable[[str], None] = print,
+    weights: Mapping[Step, float] = WEIGHTS,
+) -> Life:
     """Live through so many steps; with crashes the machine stops now and then, at any of its file calls."""
-    return _live(Life, WEIGHTS, root, seed, steps, crashes=crashes, report=report)
+    return _live(Life, weights, root, seed, steps, crashes=crashes, report=report)
 
 
 def live_moving(

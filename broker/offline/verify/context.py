@@ -39,6 +39,8 @@ class LogContext(NamedTuple):
     """The broker closed it: nothing is excused."""
     recovery_point: int = 0
     """What lies below is durable, however the broker stopped."""
+    log_start: int = 0
+    """What lies below is deleted, be it there or not."""
     may_have_gaps: bool = False
     """It is or was compacted."""
     topic_id: bytes | None = None

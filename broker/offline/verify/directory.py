@@ -66,6 +66,10 @@ class Directory(NamedTuple):
         """Return below which offset a log is durable."""
         return self.checkpoints[RECOVERY_POINT_CHECKPOINT].get(tp, 0)
 
+    def log_start(self, tp: TopicPartition) -> int:
+        """Return below which offset a log is deleted."""
+        return self.checkpoints[LOG_START_CHECKPOINT].get(tp, 0)
+
 
 def is_locked(directory: str) -> bool:
     """Tell whether a broker has the directory: one of ours holds a lock of one kind, the reference of another."""
@@ -186,6 +190,6 @@ def check_offsets(
                     findings.note("checkpoint-unknown", path, f"{what}, but there is no such log")
             elif offset > result.end_offset and not result.is_damaged:
                 # What was said to be durable has to be there however the broker stopped.
-                is_excused = not directory.is_clean and name == HIGH_WATERMARK_CHECKPOINT
+                is_excused = not directory.is_clean and name != RECOVERY_POINT_CHECKPOINT
                 what += f", but the log ends at {result.end_offset}"
                 findings.fault("checkpoint-offset", path, what, is_excused=is_excused)

@@ -46,7 +46,7 @@ class EpochsCheck:
                 self._findings.fault("batch-epoch", path, what, position)
             elif self._last_epoch < 0 and self._is_readable:
                 what = f"names no epoch, the batches have {epoch}"
-                self._findings.fault("leader-epochs", self._path, what, is_excused=is_excused)
+                self._findings.note("leader-epochs", self._path, what)
             self._last_epoch = max(epoch, self._last_epoch)
             return
         slot = bisect_right(self._starts, header.base_offset) - 1

@@ -60,8 +60,8 @@ class LogCheck:
         if bases:
             walk.next_offset = bases[0]
             producers.begin(bases[0])
-        for base_offset, next_base in zip(bases, [*bases[1:], None], strict=True):
-            self._check_segment(walk, base_offset, next_base)
+        for place, base_offset in enumerate(bases, 1):
+            self._check_segment(walk, base_offset, bases[place] if place < len(bases) else None)
         producers.at(walk.next_offset)
         if not walk.is_damaged:
             producers.finish(walk.next_offset)
@@ -114,7 +114,7 @@ class LogCheck:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
             for base_offset in sorted(self._files[suffix].difference(bases)):
                 path = self._path(base_offset, suffix)
-                is_excused = self._context.is_excused(base_offset)
+                is_excused = not self._context.is_clean
                 self._findings.fault("segment-missing", path, "there is no .log of it", is_excused=is_excused)
 
     def _check_segment(self, walk: Walk, base_offset: int, next_base: int | None) -> None:
@@ -131,7 +131,7 @@ class LogCheck:
         walk.next_offset = base_offset
         walk.producers.at(base_offset)
         offsets, times = (None, None) if is_overlapping else self._indexes(base_offset, next_base)
-        SegmentWalk(walk, path, base_offset, offsets, times, is_last=next_base is None).run()
+        SegmentWalk(walk, path, base_offset, offsets, times).run()
         txn_path = self._path(base_offset, TXN_INDEX_SUFFIX)
         data = self._fs.read_file(txn_path) if base_offset in self._files[TXN_INDEX_SUFFIX] else None
         walk.producers.end_segment(txn_path, base_offset, walk.next_offset, data)
@@ -141,8 +141,9 @@ class LogCheck:
     ) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None]:
         """Read the indexes of a segment; None for one that is missing."""
         context = self._context
-        # Recovery makes the indexes of every segment anew that reaches above the recovery point.
-        is_excused = not context.is_clean and (next_base is None or next_base > context.recovery_point)
+        # Recovery makes the indexes of every segment anew that reaches above the recovery point, and completes those of
+        # the one that ends there.
+        is_excused = not context.is_clean and (next_base is None or next_base >= context.recovery_point)
         may_have_room = not context.is_clean and next_base is None
         found: list[IndexSource | None] = []
         for suffix, kind in ((INDEX_SUFFIX, "index"), (TIME_INDEX_SUFFIX, "timeindex")):
@@ -164,5 +165,6 @@ class LogCheck:
             return
         for gap in walk.gaps:
             what = f"offsets {gap.expected} to {gap.found - 1} are missing"
-            is_excused = self._context.is_excused(gap.expected)
+            # Segments below the log's start that were removed may be back after a crash, not all of them.
+            is_excused = self._context.is_excused(gap.expected) or gap.found <= self._context.log_start
             self._findings.fault(gap.kind, gap.path, what, gap.position, is_excused=is_excused)

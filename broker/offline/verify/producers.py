@@ -49,7 +49,8 @@ class ProducersCheck:
         try:
             return decode_snapshot(self._fs.read_file(path))
         except CorruptSnapshot as error:
-            self._findings.fault("snapshot", path, str(error), is_excused=self._context.is_excused(offset))
+            # None is synced: a damaged one only costs a replay.
+            self._findings.fault("snapshot", path, str(error), is_excused=not self._context.is_clean)
             return None
 
     def begin(self, start_offset: int) -> None:
@@ -97,6 +98,8 @@ class ProducersCheck:
         found = {entry.producer_id: entry for entry in entries}
         for entry in entries:
             self._compare(path, offset, entry)
+        if self._context.may_have_gaps:
+            return  # a marker may have been removed that ended a transaction
         for producer_id, known in self._state.producers.items():
             if known.has_open_transaction and producer_id not in found:
                 what = (
@@ -123,7 +126,7 @@ class ProducersCheck:
             self._report(path, offset, f"{producer} is {said}, the log says {shown} {names}")
 
     def _report(self, path: str, offset: int, what: str) -> None:
-        self._findings.fault("snapshot-state", path, what, is_excused=self._context.is_excused(offset))
+        self._findings.fault("snapshot-state", path, what, is_excused=not self._context.is_clean)
 
     def finish(self, end_offset: int) -> None:
         """Tell of snapshots beside the log."""
@@ -142,6 +145,7 @@ class ProducersCheck:
         surplus = len(data or b"") % ENTRY.size
         if surplus:
             what = f"{len(data or b'')} bytes are no multiple of {ENTRY.size}"
+            is_excused = not self._context.is_clean  # whatever it is of, recovery makes it anew
             self._findings.fault("txnindex", path, what, len(data or b"") - surplus, is_excused=is_excused)
             return
         before = base_offset - 1

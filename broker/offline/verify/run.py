@@ -160,7 +160,15 @@ class Verification:
         )
         topic_id = self._facts.topic_ids().get(log.tp.topic)
         is_clean = directory.is_clean and not log.marker
-        return LogContext(log.tp, log.path, is_clean, directory.recovery_point(log.tp), has_gaps, topic_id)
+        return LogContext(
+            log.tp,
+            log.path,
+            is_clean,
+            directory.recovery_point(log.tp),
+            directory.log_start(log.tp),
+            has_gaps,
+            topic_id,
+        )
 
     def _single_context(self, path: str) -> LogContext:
         """Tell what the directory above says of one log; without any, nothing is excused."""
@@ -170,7 +178,7 @@ class Verification:
         directory = read_directory(self._fs, os.path.dirname(path), Findings())
         is_clean = (directory.is_clean or directory.properties is None) and not parsed.marker
         has_gaps = tp.topic in COMPACTED_TOPICS or tp in directory.checkpoints[CLEANER_CHECKPOINT]
-        return LogContext(tp, path, is_clean, directory.recovery_point(tp), has_gaps)
+        return LogContext(tp, path, is_clean, directory.recovery_point(tp), directory.log_start(tp), has_gaps)
 
     def _check_places(self) -> None:
         """Compare where logs are with where they should be."""

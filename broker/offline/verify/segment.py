@@ -77,15 +77,12 @@ class SegmentWalk:
         base_offset: int,
         offsets: OffsetIndexCheck | None,
         times: TimeIndexCheck | None,
-        *,
-        is_last: bool,
     ) -> None:
         self._walk = walk
         self._path = path
         self._base_offset = base_offset
         self._offsets = offsets
         self._times = times
-        self._is_last = is_last
         self._records = RecordsCheck(path, walk.context.content, walk.findings)
         self._is_damaged = False
         self._pending: _Pending | None = None
@@ -199,8 +196,8 @@ class SegmentWalk:
         rest = file.size - file.end
         walk.advance(rest)
         if file.is_zero_from_end(walk.fs):
-            # A preallocated segment that is still written to, or that nobody had the time to cut.
-            is_excused = self._is_last and not walk.context.is_clean
+            # A preallocated segment that is still written to, or the cut of one that was not durable.
+            is_excused = not walk.context.is_clean
             what = f"{rest} bytes of zeros follow the last batch"
             walk.findings.fault("unused-space", self._path, what, file.end, is_excused=is_excused)
             return
