@@ -55,6 +55,13 @@ class LogContext(NamedTuple):
         """Tell whether an unclean stop may have left what is wrong at an offset, so that recovery mends it."""
         return not self.is_clean and offset >= self.recovery_point
 
+    def is_rebuilt(self, next_base: int | None) -> bool:
+        """Tell whether recovery makes the indexes anew of a segment, behind which another one begins, or none.
+
+        That is so where it reaches above the recovery point; those of one that ends there are completed.
+        """
+        return not self.is_clean and (next_base is None or next_base >= self.recovery_point)
+
 
 class LogResult(NamedTuple):
     """One log, after it was read."""

@@ -32,7 +32,7 @@ KINDS: dict[str, str] = {
     "producer-epoch": f"{_NOT_SEEN}; a producer that was fenced has written",
     "unused-space": "cut",
     # Segments.
-    "segment-gap": f"{_NOT_SEEN}; consumers jump over the offsets in between",
+    "segment-gap": f"{_NOT_SEEN}; what was there is lost, unless it was never durable when the machine stopped",
     "segment-overlap": f"{_NOT_SEEN}; lookups find one of two batches of an offset",
     "segment-missing": "removed, as what belongs to no segment",
     # Indexes.

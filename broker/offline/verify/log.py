@@ -126,7 +126,7 @@ class LogCheck:
             self._findings.fault("segment-overlap", path, what, is_excused=is_excused)
             walk.is_damaged = True
             walk.producers.is_trusted = False
-        elif base_offset > walk.next_offset and not walk.is_damaged:
+        elif base_offset > walk.next_offset and not walk.is_damaged and walk.batches:
             walk.gaps.append(Gap("segment-gap", path, 0, walk.next_offset, base_offset))
         walk.next_offset = base_offset
         walk.producers.at(base_offset)
@@ -134,16 +134,15 @@ class LogCheck:
         SegmentWalk(walk, path, base_offset, offsets, times).run()
         txn_path = self._path(base_offset, TXN_INDEX_SUFFIX)
         data = self._fs.read_file(txn_path) if base_offset in self._files[TXN_INDEX_SUFFIX] else None
-        walk.producers.end_segment(txn_path, base_offset, walk.next_offset, data)
+        is_excused = self._context.is_rebuilt(next_base)
+        walk.producers.end_segment(txn_path, base_offset, walk.next_offset, data, is_excused=is_excused)
 
     def _indexes(
         self, base_offset: int, next_base: int | None
     ) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None]:
         """Read the indexes of a segment; None for one that is missing."""
         context = self._context
-        # Recovery makes the indexes of every segment anew that reaches above the recovery point, and completes those of
-        # the one that ends there.
-        is_excused = not context.is_clean and (next_base is None or next_base >= context.recovery_point)
+        is_excused = context.is_rebuilt(next_base)
         may_have_room = not context.is_clean and next_base is None
         found: list[IndexSource | None] = []
         for suffix, kind in ((INDEX_SUFFIX, "index"), (TIME_INDEX_SUFFIX, "timeindex")):

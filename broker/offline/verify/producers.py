@@ -39,6 +39,7 @@ class ProducersCheck:
         self._state = ProducerStateManager(context.tp)
         self._snapshots = {offset: self._read(offset) for offset in snapshots}
         self._start_offset = 0
+        self._kept_from = 0
         # Abort markers of the segment that is being read, by their offsets.
         self._aborted: dict[int, _Ended] = {}
         # False once something is damaged: what follows would only be its echo.
@@ -56,6 +57,7 @@ class ProducersCheck:
     def begin(self, start_offset: int) -> None:
         """Begin the log: with what a snapshot says, if there is one where the log begins."""
         self._start_offset = start_offset
+        self._kept_from = max(start_offset, self._context.log_start)
         self._state.load(self._snapshots.get(start_offset) or (), offset=start_offset, now_ms=_NOBODY)
 
     def take(self, path: str, position: int, header: BatchHeader, marker: EndTxnMarker | None) -> None:
@@ -101,7 +103,7 @@ class ProducersCheck:
         if self._context.may_have_gaps:
             return  # a marker may have been removed that ended a transaction
         for producer_id, known in self._state.producers.items():
-            if known.has_open_transaction and producer_id not in found:
+            if known.current_txn_first_offset >= self._kept_from and producer_id not in found:
                 what = (
                     f"producer {producer_id} is missing, its transaction is open since {known.current_txn_first_offset}"
                 )
@@ -117,10 +119,10 @@ class ProducersCheck:
         if entry.last_offset < self._start_offset or self._context.may_have_gaps:
             return  # what it is about was removed
         known = self._state.producers.get(entry.producer_id)
-        said = (entry.producer_epoch, entry.last_sequence, entry.last_offset, entry.current_txn_first_offset)
-        shown = None if known is None else (
-            known.producer_epoch, known.last_sequence, known.last_offset, known.current_txn_first_offset
-        )  # fmt: skip
+        said = _state_of(entry)
+        shown = None if known is None else _state_of(known)
+        if known is not None and min(said[-1], known.current_txn_first_offset) < self._kept_from:
+            said, shown = said[:-1], _state_of(known)[:-1]  # where its transaction began may have been removed
         if shown != said:
             names = "(epoch, last sequence, last offset, begin of its transaction)"
             self._report(path, offset, f"{producer} is {said}, the log says {shown} {names}")
@@ -138,10 +140,11 @@ class ProducersCheck:
 
     # --- aborted transactions
 
-    def end_segment(self, path: str, base_offset: int, end_offset: int, data: bytes | None) -> None:
+    def end_segment(
+        self, path: str, base_offset: int, end_offset: int, data: bytes | None, *, is_excused: bool
+    ) -> None:
         """Compare a segment's `.txnindex`, None where there is none, with the markers that were seen in it."""
         aborted, self._aborted = self._aborted, {}
-        is_excused = self._context.is_excused(end_offset - 1)
         surplus = len(data or b"") % ENTRY.size
         if surplus:
             what = f"{len(data or b'')} bytes are no multiple of {ENTRY.size}"
@@ -164,13 +167,18 @@ class ProducersCheck:
                 return
         if self.is_trusted and not self._context.may_have_gaps:
             for offset, ended in aborted.items():
-                if ended.first_offset is not None:
+                if ended.first_offset is not None and ended.first_offset >= self._kept_from:
                     what = f"lacks transaction {ended.first_offset} to {offset} of producer {ended.producer_id}"
                     self._findings.fault("txnindex", path, what, is_excused=is_excused)
 
     def _compare_aborted(self, ended: _Ended | None, producer_id: int, first_offset: int) -> str:
         if ended is None or ended.producer_id != producer_id:
             return "has no abort marker there"
-        if ended.first_offset is not None and ended.first_offset != first_offset:
-            return f"began at {ended.first_offset}"
+        began = ended.first_offset
+        if began is not None and began != first_offset and min(began, first_offset) >= self._kept_from:
+            return f"began at {began}"
         return ""
+
+
+def _state_of(entry: ProducerEntry) -> tuple[int, ...]:
+    return entry.producer_epoch, entry.last_sequence, entry.last_offset, entry.current_txn_first_offset
