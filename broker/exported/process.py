@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 
@@ -20,7 +20,7 @@ OWN_IO = "/proc/self/io"
 def process_sources(loop: LoopWatch, work: DiskWork) -> Iterator[AnySource]:
     """Yield a source for every row about the process."""
     limit = cache(memory_limit_bytes)
-    yield Source(own.BUILD_INFO, lambda: (((VERSION, native.form(), platform.python_version()), 1),))
+    yield Source(own.BUILD_INFO, lambda: (((VERSION, native.form(), ".".join(map(str, sys.version_info[:3]))), 1),))
     yield single_histogram(own.LOOP_LAG, loop.lateness)
     yield single(own.LOOP_BUSY, lambda: loop.busy_share)
     yield single(jmx.NETWORK_IDLE, lambda: 1 - loop.busy_share)

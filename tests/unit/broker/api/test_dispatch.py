@@ -192,6 +192,26 @@ def test_requests_are_counted_by_api(bench: Bench) -> None:
     assert stats.latency.total == pytest.approx(0.003)
 
 
+def test_the_codes_of_answers_are_counted_by_api(bench: Bench) -> None:
+    for code in (7, 7, 0, 16):
+        bench.answer = lambda code=code: ListGroupsResponse(error_code=code)  # type: ignore[misc]
+        bench.answered(LIST_GROUPS_V0)
+    assert bench.stats.of("list_groups").errors == {7: 2, 16: 1}
+    bench.answered(bytes.fromhex("0012 0063 0000002a ffff"))
+    assert bench.stats.of("api_versions").errors == {int(ErrorCode.UNSUPPORTED_VERSION): 1}
+
+
+async def test_of_a_request_that_waits_work_and_wait_are_told_apart(bench: Bench) -> None:
+    bench.gate = asyncio.get_running_loop().create_future()
+    _, work = bench.run(LIST_GROUPS_V0)
+    bench.gate.set_result(None)
+    await work
+    stats = bench.stats.of("list_groups")
+    assert stats.waits is not None
+    assert (stats.waits.worked.total, stats.waits.waited.total) == (pytest.approx(0.001), pytest.approx(0.001))
+    assert stats.latency.total == stats.waits.total.total == pytest.approx(0.002)
+
+
 def test_records_are_views_into_the_frame(bench: Bench) -> None:
     """Copied once more, a produced batch would cost half of what it costs to append it."""
     body = bytes.fromhex("ffff ffff 00000064 00000001 0001 74 00000001 00000000 00000003 616263")
@@ -290,7 +310,7 @@ class Waiting(Parked):
     def __init__(self) -> None:
         """Leave out the purgatory: only the dispatcher is of interest here."""
 
-    def begin(self, answered: Callable[[list[Any]], None], failed: Callable[[Exception], None]) -> None:
+    def begin(self, answered: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
         self.answered, self.failed = answered, failed
 
 
@@ -330,3 +350,22 @@ def test_a_plain_request_that_has_parked_is_counted_when_it_is_answered_or_has_f
         assert sum(stats.latency.counts) == ended
     assert told[0] == [b"later"] and isinstance(told[1], CloseConnection)
     assert (stats.failed, stats.received_bytes) == (1, 2 * len(LIST_GROUPS_V0))
+    assert stats.waits is not None and stats.waits.waited.count == 2
+
+
+@pytest.mark.pure
+def test_a_parked_request_may_give_a_response_which_is_encoded_and_looked_at_for_errors(bench: Bench) -> None:
+    parked = Waiting()
+    with_plain_way(bench, parked)
+    told: list[Any] = []
+    connection: Any = SimpleNamespace(
+        context=RequestContext(3, LISTENER, "10.0.0.9"), answer_parked=told.append, fail_parked=told.append
+    )
+    bench.dispatcher.execute(memoryview(LIST_GROUPS_V0), connection)
+    parked.answered(ListGroupsResponse(error_code=7))
+    assert b"".join(told.pop())[4:8] == bytes.fromhex("0000002a")
+    assert bench.stats.of("list_groups").errors == {7: 1}
+    bench.dispatcher.execute(memoryview(LIST_GROUPS_V0), connection)
+    parked.answered(ListGroupsResponse(error_code=1 << 20))
+    assert isinstance(told.pop(), CloseConnection), "one that cannot be encoded fails"
+    assert bench.stats.of("list_groups").failed == 1
