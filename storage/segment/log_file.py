@@ -371,8 +371,12 @@ class LogFile:
         if self.file is not None:
             self.file.close()
             self.file = None
-            if self.open_files is not None and self.segment is not None:
-                self.open_files.note_closed(self.segment)
+        self.count_out()
+
+    def count_out(self) -> None:
+        """Let the segment count as one without open files, unless the `.log` is open."""
+        if self.file is None and self.open_files is not None and self.segment is not None:
+            self.open_files.note_closed(self.segment)
 
     @property
     def is_waiting(self) -> bool:

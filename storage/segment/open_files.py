@@ -50,7 +50,7 @@ class OpenFiles:
         return len(self._sizes)
 
     def note_open(self, segment: OpenSegment) -> None:
-        """Count a segment that opens its `.log`, and close others if they are too many."""
+        """Count a segment that opens one of its files, and close others if they are too many."""
         self._sizes[segment] = segment.size
         if self.max_segments is not None and len(self._sizes) > self.max_segments and self._is_owner():
             self._trim(self.max_segments, kept=segment)

@@ -114,6 +114,8 @@ class Segment:
     def count_in(self, open_files: OpenFiles) -> None:
         """Let the files count among those of all logs; they may be closed from then on whenever they are not in use."""
         self.log.segment, self.log.open_files = self, open_files
+        self.offset_index.file.count_in(open_files, self)
+        self.time_index.file.count_in(open_files, self)
 
     # --- becoming active, sealed, known ---
 
@@ -184,6 +186,7 @@ class Segment:
         self.time_index.file.make_writable(max_bytes)
         self.offset_index.file.release()
         self.time_index.file.release()
+        self.log.count_out()
         self.is_active = True
         self._note_index_room()
         self.cached_from = self.log.size

@@ -116,3 +116,29 @@ def test_logs_work_alike_with_hardly_any_files(fs, clock, rng, tmp_path):
         assert [header.base_offset for header in batches_of(read_all(log))] == list(range(count))
         log.close()
     assert len(files) == 0
+
+
+def test_an_index_that_alone_is_looked_at_counts_as_well(fs, clock, rng, tmp_path):
+    config = LogConfig(index_interval_bytes=SIZE)
+    files = OpenFiles(3)
+
+    def opened(number):
+        tp = TopicPartition("t", number)
+        return PartitionLog.open(
+            fs, clock, rng, str(tmp_path / f"t-{number}"), tp, config, clean=True, open_files=files
+        )
+
+    for number in range(12):
+        log = opened(number)
+        for _ in range(12):
+            append(log)
+        log.close()
+    logs = [opened(number) for number in range(12)]
+    before = len(os.listdir("/proc/self/fd"))
+    for log in logs:
+        assert log.append_times([5]).run().keys() == {5}
+        assert 0 < len(files) <= 3
+    assert len(os.listdir("/proc/self/fd")) <= before + 3 * FILES_PER_SEGMENT
+    for log in logs:
+        log.close()
+    assert len(files) == 0
