@@ -16,8 +16,10 @@ from protocol.records.batch import TimestampType
 Reader = Callable[[bytes], bytes]
 
 NO_TIMESTAMP = -1
+NOT_PRESENT = b"NOT_PRESENT"
+"""Of records that are not delivered to a share group; of an epoch that is not known."""
 TYPES = {TimestampType.CREATE_TIME: "CreateTime", TimestampType.LOG_APPEND_TIME: "LogAppendTime"}
-SWITCHES = ("timestamp", "partition", "offset", "delivery", "headers", "key", "value")
+SWITCHES = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
 TEXTS = {"key.separator": "\t", "line.separator": "\n", "headers.separator": ",", "null.literal": "null"}
 DESERIALIZERS = ("key.deserializer", "value.deserializer", "headers.deserializer")
 
@@ -103,7 +105,11 @@ class TextFormat:
         return b"Offset:%d" % consumed.record.offset
 
     def _delivery(self, consumed: Consumed) -> bytes:
-        return b"Delivery:NONE"
+        return b"Delivery:" + NOT_PRESENT
+
+    def _epoch(self, consumed: Consumed) -> bytes:
+        epoch = consumed.leader_epoch
+        return b"Epoch:" + (NOT_PRESENT if epoch < 0 else b"%d" % epoch)
 
     def _headers(self, consumed: Consumed) -> bytes:
         headers = consumed.record.headers
@@ -134,6 +140,7 @@ def json_format(consumed: Consumed) -> bytes:
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": TYPES[consumed.timestamp_type],
+        "leader_epoch": consumed.leader_epoch,
         "key": _json_of(record.key),
         "value": _json_of(record.value),
         "headers": [[name, _json_of(value)] for name, value in record.headers],

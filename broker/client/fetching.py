@@ -34,6 +34,7 @@ class Consumed(NamedTuple):
     partition: TopicPartition
     record: Record
     timestamp_type: TimestampType
+    leader_epoch: int
 
 
 class Fetched(NamedTuple):
@@ -114,9 +115,9 @@ def _read(partition: TopicPartition, row: Any, position: int, isolation_level: i
                 raise RecordsError(f"the checksum of the batch at offset {header.base_offset} is wrong")
             next_offset = max(next_offset, header.next_offset)
             if not aborted.hides(header, row.records, start):
-                kind = header.timestamp_type
+                kind, epoch = header.timestamp_type, header.partition_leader_epoch
                 records += (
-                    Consumed(partition, record, kind)
+                    Consumed(partition, record, kind, epoch)
                     for record in iter_records(row.records, start, header)
                     if record.offset >= position
                 )

@@ -21,11 +21,11 @@ PARTITION = TopicPartition("topic", 3)
 def consumed(
     key: bytes | None = b"k", value: bytes | None = b"v", headers: tuple[tuple[str, bytes | None], ...] = HEADERS
 ) -> Consumed:
-    return Consumed(PARTITION, Record(7, 1000, key, value, headers), TimestampType.CREATE_TIME)
+    return Consumed(PARTITION, Record(7, 1000, key, value, headers), TimestampType.CREATE_TIME, 4)
 
 
 def everything(**others: str) -> dict[str, str]:
-    names = ("timestamp", "partition", "offset", "delivery", "headers", "key")
+    names = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key")
     return {**{f"print.{name}": "true" for name in names}, **others}
 
 
@@ -36,7 +36,7 @@ def test_the_value_is_what_is_written_if_nothing_else_is_asked_for():
 def test_all_columns_come_in_kafkas_order():
     assert (
         TextFormat(everything())(consumed())
-        == b"CreateTime:1000\tPartition:3\tOffset:7\tDelivery:NONE\ta:1,b:null\tk\tv\n"
+        == b"CreateTime:1000\tPartition:3\tOffset:7\tDelivery:NOT_PRESENT\tEpoch:4\ta:1,b:null\tk\tv\n"
     )
 
 
@@ -52,7 +52,7 @@ def test_the_value_can_be_left_out_and_then_everything():
 
 
 def test_a_record_without_headers_or_time_says_so():
-    bare = Consumed(PARTITION, Record(0, -1, None, b"v"), TimestampType.CREATE_TIME)
+    bare = Consumed(PARTITION, Record(0, -1, None, b"v"), TimestampType.CREATE_TIME, 4)
     line = TextFormat({"print.headers": "true", "print.timestamp": "true"})(bare)
     assert line == b"NO_TIMESTAMP\tNO_HEADERS\tv\n"
 
@@ -90,6 +90,7 @@ def test_json_has_everything_and_bytes_that_are_no_text_in_base64():
         "offset": 7,
         "timestamp": 1000,
         "timestamp_type": "CreateTime",
+        "leader_epoch": 4,
         "key": {"base64": "/w=="},
         "value": None,
         "headers": [["a", "1"], ["b", None]],
