@@ -15,7 +15,7 @@ from typing import NamedTuple, NoReturn
 from broker.cli.errors import CommandError
 from broker.cli.imports import imported
 from broker.cli.online import add_connection_options, connected, read_property_file
-from broker.cli.options import Parser, check_fits, check_one_action
+from broker.cli.options import Parser, check_fits, check_one_action, field_of
 
 TOPICS, CLIENTS, USERS, BROKERS, LOGGERS = "topics", "clients", "users", "brokers", "broker-loggers"
 IPS, CLIENT_METRICS, GROUPS = "ips", "client-metrics", "groups"
@@ -112,9 +112,9 @@ def _entities(options: Namespace) -> list[Entity]:
     """Pair types with names, in the order of the command line. Raises: CommandError."""
     if options.bootstrap_controller is not None:
         raise CommandError("--bootstrap-controller is not supported: brokers answer for the controller")
-    flagged = [(type_, getattr(options, _field(flag))) for flag, type_ in FLAGS.items()]
+    flagged = [(type_, getattr(options, field_of(flag))) for flag, type_ in FLAGS.items()]
     flagged = [(type_, name) for type_, name in flagged if name is not None]
-    flagged += [(type_, DEFAULT_NAME) for flag, type_ in DEFAULT_FLAGS.items() if getattr(options, _field(flag))]
+    flagged += [(type_, DEFAULT_NAME) for flag, type_ in DEFAULT_FLAGS.items() if getattr(options, field_of(flag))]
     types = [*options.entity_type, *(type_ for type_, _ in flagged)]
     names: list[str | None] = [*options.entity_names, *(name for _, name in flagged)]
     _check_types(types)
@@ -127,10 +127,6 @@ def _entities(options: Namespace) -> list[Entity]:
         if entity.type in (BROKERS, LOGGERS) and entity.name and not re.fullmatch(r"-?\d+", entity.name):
             _refuse(f"The entity name for {entity.type} must be a valid integer broker id, but it is: {entity.name}")
     return entities
-
-
-def _field(flag: str) -> str:
-    return flag.replace("-", "_")
 
 
 def _check_types(types: list[str]) -> None:

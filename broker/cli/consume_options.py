@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.cli.errors import CommandError
-from broker.cli.online import add_connection_options
-from broker.cli.options import Parser
+from broker.cli.online import add_connection_options, read_property_file
+from broker.cli.options import Parser, key_values
 from broker.cli.record_format import TextFormat, json_format, no_format
 from broker.client.consumer import Start, time_of
 from broker.client.errors import ClientError
 from broker.client.fetching import READ_COMMITTED, READ_UNCOMMITTED, Consumed
 from broker.client.log_offsets import EARLIEST, LATEST
-from config.errors import InvalidConfig
-from config.sources import read_properties
 
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 NAMED_OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
@@ -70,7 +68,10 @@ def parse(arguments: Sequence[str]) -> tuple[Namespace, Plan]:
     """Read a command line. Raises: CommandError."""
     parser = build_parser()
     options = parser.parse_args(arguments)
-    properties = {**_file(options.command_config), **_pairs(parser, "--command-property", options.command_property)}
+    properties = {
+        **read_property_file(options.command_config),
+        **key_values("--command-property", options.command_property),
+    }
     group = _group(parser, options, properties)
     _check(parser, options, group)
     plan = Plan(
@@ -78,7 +79,7 @@ def parse(arguments: Sequence[str]) -> tuple[Namespace, Plan]:
         _start(parser, options, properties),
         _isolation_level(options, properties),
         properties.get("enable.auto.commit", "true").strip().lower() == "true",
-        _format(parser, options),
+        _format(options),
     )
     return options, plan
 
@@ -133,7 +134,7 @@ def _isolation_level(options: Namespace, properties: Mapping[str, str]) -> int:
     return ISOLATION_LEVELS[name]
 
 
-def _format(parser: Parser, options: Namespace) -> Callable[[Consumed], bytes]:
+def _format(options: Namespace) -> Callable[[Consumed], bytes]:
     if options.json:
         return json_format
     formatter = options.formatter.rpartition(".")[2]
@@ -145,30 +146,11 @@ def _format(parser: Parser, options: Namespace) -> Callable[[Consumed], bytes]:
             " `odradek dump-log` shows what stands in internal topics"
         )
     properties = {
-        **_file(options.formatter_config),
-        **_pairs(parser, "--formatter-property", options.formatter_property),
+        **read_property_file(options.formatter_config),
+        **key_values("--formatter-property", options.formatter_property),
     }
     for name in ("key", "value"):
         given = getattr(options, f"{name}_deserializer")
         if given is not None:
             properties[f"{name}.deserializer"] = given
     return TextFormat(properties)
-
-
-def _pairs(parser: Parser, option: str, given: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            parser.error(f"{option} takes key=value, not {text[:80]!r}")
-        pairs[name] = value
-    return pairs
-
-
-def _file(path: str | None) -> dict[str, str]:
-    if path is None:
-        return {}
-    try:
-        return {name: value.text for name, value in read_properties(path).items()}
-    except InvalidConfig as error:
-        raise CommandError(error.message) from error

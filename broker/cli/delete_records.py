@@ -6,7 +6,6 @@ Deliberate difference: the status is 1 if a partition refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,10 +13,16 @@ from broker.cli.errors import CommandError
 from broker.cli.online import add_connection_options, connected
 from broker.cli.options import Parser, check_required
 from broker.cli.output import print_json
+from broker.cli.partition_files import read_rows
 from broker.client.client import Client, Result
 from broker.client.cluster import TopicPartition
 from broker.client.errors import Refused
-from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 
 TIMEOUT_MS = 30_000
 
@@ -57,7 +62,7 @@ def _delete(client: Client, offsets: dict[TopicPartition, int]) -> Done:
     return client.ask_leaders(offsets, build, _results)
 
 
-def _results(response: Any) -> Iterator[Result[int]]:
+def _results(response: DeleteRecordsResponse) -> Iterator[Result[int]]:
     for topic in response.topics:
         for row in topic.partitions:
             yield TopicPartition(topic.name, row.partition_index), row.error_code, row.low_watermark
@@ -70,19 +75,8 @@ def _as_json(partition: TopicPartition, refused: Refused | None, low: int | None
 
 def _read(path: str) -> dict[TopicPartition, int]:
     """Read the file. Raises: CommandError for what is not as it should be."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except OSError as error:
-        raise CommandError(f"Cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise CommandError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("partitions"), list):
-        raise CommandError(f"{path}: Missing partitions field")
-    if content.get("version", 1) != 1:
-        raise CommandError(f"{path}: Not supported version field value {content['version']}")
     offsets: dict[TopicPartition, int] = {}
-    for row in content["partitions"]:
+    for row in read_rows(path):
         try:
             partition, offset = TopicPartition(str(row["topic"]), int(row["partition"])), int(row["offset"])
         except (KeyError, TypeError, ValueError) as error:

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from broker.cli.online import add_connection_options
-from broker.cli.options import Parser, has
+from broker.cli.options import Parser, check_one_action, has
 
-ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 DETAILS = ("members", "offsets", "state")
 SCENARIOS = (
     "to_offset",
@@ -66,14 +66,10 @@ def parse(arguments: Sequence[str]) -> Namespace:
     """Read a command line. Raises: CommandError."""
     parser = build_parser()
     options = parser.parse_args(arguments)
-    actions = [name for name in ACTIONS if has(options, name)]
-    if len(actions) != 1:
-        names = ", ".join(map(_spelled, ACTIONS))
-        parser.error(f"Command must include exactly one action: {names}")
-    options.action = actions[0]
+    options.action = check_one_action(parser, options, *ACTIONS)
     _check_scope(parser, options)
     _check_details(parser, options)
-    if options.action == "reset_offsets":
+    if options.action == "reset-offsets":
         _check_reset(parser, options)
     return options
 
@@ -83,11 +79,11 @@ def _check_scope(parser: Parser, options: Namespace) -> None:
     has_groups = bool(options.group) or options.all_groups
     if options.group and options.all_groups:
         parser.error("--group cannot be used with --all-groups")
-    if action in ("describe", "delete", "reset_offsets") and not has_groups:
+    if action in ("describe", "delete", "reset-offsets") and not has_groups:
         parser.error(f"{_spelled(action)} takes one of these options: --group, --all-groups")
     if action == "list" and options.group:
         parser.error("--group cannot be used with --list")
-    if action == "delete_offsets" and not (len(options.group) == 1 and options.topic):
+    if action == "delete-offsets" and not (len(options.group) == 1 and options.topic):
         parser.error("--delete-offsets takes one --group, and --topic")
     if options.topic and action == "delete":
         parser.error("--delete deletes whole groups; --delete-offsets takes topics")

@@ -30,6 +30,7 @@ from broker.client.cluster import TopicPartition
 from broker.client.errors import Refused, describe
 from broker.client.groups import (
     Group,
+    Member,
     commit_offsets,
     committed_offsets,
     delete_group,
@@ -50,7 +51,7 @@ WITHOUT_MEMBERS = ("Empty", "Dead")
 def run(arguments: Sequence[str]) -> int:
     """Run the command."""
     options = parse(arguments)
-    if options.action == "validate_regex":
+    if options.action == "validate-regex":
         return _validate(options.validate_regex)
     timeout_s = options.timeout / 1000
     with connected(options, Settings(request_timeout_s=timeout_s, total_timeout_s=timeout_s)) as client:
@@ -180,7 +181,7 @@ def _offset_facts(row: Row) -> dict[str, Any]:
     }
 
 
-def _member_facts(member: Any) -> dict[str, Any]:
+def _member_facts(member: Member) -> dict[str, Any]:
     return {
         "consumer_id": member.member_id,
         "instance_id": member.instance_id or None,
@@ -311,6 +312,6 @@ _ACTIONS = {
     "list": _list,
     "describe": _describe,
     "delete": _delete,
-    "reset_offsets": _reset,
-    "delete_offsets": _delete_offsets,
+    "reset-offsets": _reset,
+    "delete-offsets": _delete_offsets,
 }

@@ -6,6 +6,7 @@ Options are Kafka's own, and as in Kafka's tools any beginning of a name that is
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import NoReturn
 
 from broker.cli.errors import CommandError
@@ -36,10 +37,26 @@ class Parser(argparse.ArgumentParser):
         raise CommandError(f"{message} (see `{self.prog} --help`)", status=self._misuse_status)
 
 
+def field_of(option: str) -> str:
+    """Return the name under which the value of an option is found."""
+    return option.replace("-", "_")
+
+
 def has(options: argparse.Namespace, name: str) -> bool:
     """Tell whether an option was given: a flag that is set, or any value."""
-    value = getattr(options, name.replace("-", "_"))
+    value = getattr(options, field_of(name))
     return value is not None and value is not False and value != []
+
+
+def key_values(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Read what an option was given, each time a `key=value`. Raises: CommandError."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise CommandError(f"Invalid value {text[:80]!r} for option {option}: expected key=value")
+        pairs[name.strip()] = value
+    return pairs
 
 
 def check_one_action(parser: Parser, options: argparse.Namespace, *actions: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from broker.cli.errors import CommandError
 from broker.cli.line_reader import LineReader, lines_of
 from broker.cli.online import add_connection_options, connected, read_property_file
-from broker.cli.options import Parser, check_required
+from broker.cli.options import Parser, check_required, key_values
 from broker.cli.output import print_json
 from broker.cli.progress import Progress
 from broker.client.producer import ALL_REPLICAS, Producer, ProducerSettings
@@ -101,7 +101,7 @@ def _parser() -> Parser:
 
 
 def _reader_properties(options: Namespace) -> dict[str, str]:
-    return {**read_property_file(options.reader_config), **_pairs("--reader-property", options.reader_property)}
+    return {**read_property_file(options.reader_config), **key_values("--reader-property", options.reader_property)}
 
 
 def _producer_properties(options: Namespace) -> dict[str, str]:
@@ -116,19 +116,9 @@ def _producer_properties(options: Namespace) -> dict[str, str]:
     }
     return {
         **read_property_file(options.command_config),
-        **_pairs("--producer-property", options.command_property),
+        **key_values("--command-property", options.command_property),
         **{name: str(value) for name, value in given.items() if value is not None},
     }
-
-
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise CommandError(f"Invalid value {text} for option {option}: expected key=value")
-        pairs[name.strip()] = value
-    return pairs
 
 
 def _settings(options: Namespace, properties: Mapping[str, str]) -> ProducerSettings:

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from broker.cli.errors import CommandError
+from broker.cli.partition_files import VERSION, read_rows
 from broker.client.cluster import TopicPartition
 
 ANY_LOG_DIR = "any"
-VERSION = 1
 
 
 class Replica(NamedTuple):
@@ -42,19 +42,8 @@ class Plan(NamedTuple):
 
 def read_plan(path: str) -> Plan:
     """Read the file. Raises: CommandError for what is not as it should be."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except OSError as error:
-        raise CommandError(f"Cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise CommandError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("partitions", []), list):
-        raise CommandError(f"{path}: expected an object with a list of partitions")
-    if content.get("version", VERSION) != VERSION:
-        raise CommandError(f"{path}: Not supported version field value {content['version']}")
     plan = Plan({}, {})
-    for row in content.get("partitions", []):
+    for row in read_rows(path):
         try:
             _add(plan, row)
         except (KeyError, TypeError, ValueError) as error:

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from broker.client.client import Client, Result
 from broker.client.cluster import TopicPartition
 from broker.client.errors import Refused
-from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 LATEST = -1
 EARLIEST = -2
@@ -51,7 +56,7 @@ def start_offsets(client: Client, partitions: Iterable[TopicPartition]) -> Found
     return log_offsets(client, dict.fromkeys(partitions, EARLIEST))
 
 
-def _results(response: object) -> Iterator[Result[int]]:
-    for topic in response.topics:  # type: ignore[attr-defined]
+def _results(response: ListOffsetsResponse) -> Iterator[Result[int]]:
+    for topic in response.topics:
         for row in topic.partitions:
             yield TopicPartition(topic.name, row.partition_index), row.error_code, row.offset

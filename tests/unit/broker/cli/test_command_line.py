@@ -122,10 +122,10 @@ def stand_in(monkeypatch):
     """Let `odradek stand-in` run a function."""
 
     def install(run):
-        module = types.ModuleType("stand_in")
+        module = types.ModuleType("broker.cli.stand_in")
         module.run = run
-        monkeypatch.setitem(sys.modules, "stand_in", module)
-        monkeypatch.setitem(COMMANDS, "stand-in", Command("stand-in", "", "stand_in"))
+        monkeypatch.setitem(sys.modules, "broker.cli.stand_in", module)
+        monkeypatch.setitem(COMMANDS, "stand-in", Command("stand-in", ""))
 
     return install
 

@@ -47,7 +47,7 @@ def test_groups_refuses_what_makes_no_sense_in_one_line(words: str, reason: str)
 )
 def test_a_scenario_is_found_by_the_option_that_is_given(words: str, scenario: str):
     options = parse_groups(f"--reset-offsets --group g --topic t {words}".split())
-    assert (options.action, options.scenario) == ("reset_offsets", scenario)
+    assert (options.action, options.scenario) == ("reset-offsets", scenario)
 
 
 @pytest.mark.parametrize(

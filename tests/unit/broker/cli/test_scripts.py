@@ -15,7 +15,7 @@ def test_a_script_calls_the_command_that_stands_for_it_with_its_arguments_as_the
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\nfor word; do echo "[$word]"; done\n', encoding="utf-8")
     program.chmod(0o755)
-    rows = [Command("topics", "", "", "kafka-topics.sh"), Command("verify", "", "")]
+    rows = [Command("topics", "", "kafka-topics.sh"), Command("verify", "")]
     write_scripts(tmp_path / "bin", rows, program)
     assert sorted(os.listdir(tmp_path / "bin")) == ["kafka-topics", "kafka-topics.sh"]
     for name in os.listdir(tmp_path / "bin"):
