@@ -6,7 +6,7 @@ What a look needs is loaded with the first one, in a thread: a broker that nobod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.coordinator.group.shard import GroupShard
@@ -15,6 +15,7 @@ from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
 from broker.runtime.pools import Pools
 from broker.runtime.tasks import TaskOwner
+from broker.runtime.turns import Turns
 from storage.env.clock import Clock
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from broker.lag.record_times import RecordTimes
 
 LOADING_POOL = "lag"
-SLICE_NS = 1_000_000
-"""So long a look keeps the loop at a time."""
 SETTLE_SECONDS = 0.05
 """So long a scrape waits for lookups; what they have not found by then it tells the next time."""
 
@@ -60,7 +59,7 @@ class LagWatch:
             self._kind_of_look, record_times = await self._pools.io(LOADING_POOL, _load)
             self._times = record_times(self._pools, self._clock.monotonic_ns, self._partitions.fail_dir_of)
         times = self._times
-        pause = self._pauses()
+        pause = Turns(self._clock.monotonic_ns).rest
         look = self._kind_of_look(image, self._partitions, times, self._clock.now_ms, pause)
         times.begin()
         await look.take(shards)
@@ -70,17 +69,6 @@ class LagWatch:
         await times.settle(SETTLE_SECONDS)
         await look.tell_times()
         self.latest = look.found
-
-    def _pauses(self) -> Callable[[], Awaitable[None]]:
-        since_ns = self._clock.monotonic_ns()
-
-        async def pause() -> None:
-            nonlocal since_ns
-            if self._clock.monotonic_ns() - since_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                since_ns = self._clock.monotonic_ns()
-
-        return pause
 
 
 def _load() -> tuple[type[Look], type[RecordTimes]]:

@@ -16,13 +16,12 @@ from broker.metrics.instruments import ScrapeStats
 from broker.metrics.sources import AnySource
 from broker.metrics.text import written
 from broker.runtime.tasks import TaskOwner
+from broker.runtime.turns import TURN_NS
 from config.views import MetricsConfig
 
 if TYPE_CHECKING:
     from broker.metrics.library import Format
 
-SLICE_NS = 1_000_000
-"""After so long the loop does something else first."""
 PIECES_PER_BLOCK = 8
 """So many are encoded, and later compressed, at once: some ten KiB, at most some hundred."""
 GZIP_LEVEL = 1
@@ -98,7 +97,7 @@ class MetricsPage:
                 blocks.append("".join(gathered).encode(errors="replace"))
                 gathered.clear()
             took_ns = clock() - began_ns
-            if took_ns >= SLICE_NS:
+            if took_ns >= TURN_NS:
                 self._stats.busy_ns += took_ns
                 longest_ns = max(longest_ns, took_ns)
                 await asyncio.sleep(0)

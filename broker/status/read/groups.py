@@ -16,10 +16,10 @@ from broker.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, parse_
 from broker.metadata.image import ClusterImage
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
+from broker.runtime.turns import Turns
 from broker.status.model import GroupDetail, GroupRow, MemberRow, OffsetRow
 from broker.status.parts import Parts
 from broker.status.read.health import read_frame
-from broker.status.read.turns import Turns
 from protocol.errors import ProtocolError
 
 Committed = Mapping[str, Mapping[int, CommittedOffset]]
@@ -41,7 +41,7 @@ async def read_groups(parts: Parts) -> tuple[list[GroupRow], str]:
     assert coordinators is not None
     if coordinators.groups.count_partitions()["loading"]:
         return [], LOADING
-    turns = Turns()
+    turns = Turns(parts.clock.monotonic_ns)
     rows = [
         await _row(group, shard.offsets.of_group(group.group_id), parts.watched.partitions, turns)
         for shard in coordinators.groups.shards()
@@ -81,7 +81,7 @@ async def read_group(parts: Parts, group_id: str) -> GroupDetail | None:
         committed = coordinators.groups.committed_offsets(group_id)
     except GroupIdNotFound:
         return None
-    turns, partitions = Turns(), parts.watched.partitions
+    turns, partitions = Turns(parts.clock.monotonic_ns), parts.watched.partitions
     protocol = ", ".join(sorted(group.assignors)) if isinstance(group, ConsumerGroup) else group.protocol_name or ""
     members = await _members(group, coordinators.image, turns)
     offsets = []

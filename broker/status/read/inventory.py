@@ -6,10 +6,10 @@ import os.path
 from collections import Counter
 
 from broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
+from broker.runtime.turns import Turns
 from broker.status.model import DirRow, Inventory, PartitionRow, TopicRow
 from broker.status.parts import Parts
 from broker.status.read.groups import read_groups
-from broker.status.read.turns import Turns
 
 _NOT_MEASURED = (None, None, None)
 
@@ -34,7 +34,7 @@ async def _topics(
 ) -> list[TopicRow]:
     """Add the partitions of each topic up, and the logs of each directory."""
     rows = []
-    turns = Turns()
+    turns = Turns(parts.clock.monotonic_ns)
     for topic in tuple(image.topics_by_name.values()):
         offline = segments = size = records = 0
         for number in range(len(topic.partitions)):
@@ -88,7 +88,7 @@ async def read_topic(parts: Parts, name: str) -> tuple[PartitionRow, ...] | None
     topic = coordinators.image.topics_by_name.get(name) if coordinators is not None else None
     if topic is None:
         return None
-    turns = Turns()
+    turns = Turns(parts.clock.monotonic_ns)
     rows = []
     for number, placed in enumerate(topic.partitions):
         await turns.next()

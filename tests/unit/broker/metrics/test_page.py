@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from broker.metrics.catalog import jmx, own
 from broker.metrics.instruments import ScrapeStats
-from broker.metrics.page import SLICE_NS, MetricsPage, takes_gzip
+from broker.metrics.page import MetricsPage, takes_gzip
 from broker.metrics.sources import AnySource, Sample, Source, single
+from broker.runtime.turns import TURN_NS
 from config.views import MetricsConfig
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -60,8 +61,8 @@ async def test_a_page_ends_with_the_process_and_is_whole(accept: str, parse: Cal
 
 
 async def test_a_long_scrape_lets_others_have_the_loop_after_every_slice() -> None:
-    rig = Rig(step_ns=SLICE_NS // 100)
-    rig = Rig(Source(jmx.BYTES_IN, lambda: rig.samples(1_000)), step_ns=SLICE_NS // 100)
+    rig = Rig(step_ns=TURN_NS // 100)
+    rig = Rig(Source(jmx.BYTES_IN, lambda: rig.samples(1_000)), step_ns=TURN_NS // 100)
     turns = 0
     running = asyncio.ensure_future(rig.page.scrape(""))
     while not running.done():
@@ -70,7 +71,7 @@ async def test_a_long_scrape_lets_others_have_the_loop_after_every_slice() -> No
     _, body, _ = await running
     assert body.count(b"bytesin_total{") == 1_000
     assert turns > 10
-    assert rig.stats.longest_slice_ns <= 2 * SLICE_NS
+    assert rig.stats.longest_slice_ns <= 2 * TURN_NS
     assert rig.stats.busy_ns == 1_000 * rig.step_ns
     assert sum(rig.stats.seconds.counts) == 1
 

@@ -8,7 +8,6 @@ import pytest
 
 from broker.status.model import DirRow, TopicRow
 from broker.status.read.inventory import read_inventory, read_topic
-from broker.status.read.turns import ITEMS_PER_LOOK_AT_THE_CLOCK, Turns
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
@@ -103,25 +102,3 @@ async def test_a_partition_without_a_log_here_is_a_row_too(bed: StatusBed) -> No
     bed.hosted.create("t", replicas=(OTHER_ID,), leader=OTHER_ID)
     rows = await read_topic(bed.parts, "t")
     assert rows == ((0, OTHER_ID, "", None, None, None, None, None),)
-
-
-async def test_a_long_look_gives_the_loop_its_turn_after_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, slept = 0.0, 0
-
-    def clock() -> float:
-        return now
-
-    async def sleep(seconds: float) -> None:
-        nonlocal slept
-        slept += 1
-
-    monkeypatch.setattr("broker.status.read.turns.perf_counter", clock)
-    monkeypatch.setattr("broker.status.read.turns.asyncio.sleep", sleep)
-    turns = Turns()
-    for _ in range(10 * ITEMS_PER_LOOK_AT_THE_CLOCK):
-        now += 0.0001
-        await turns.next()
-    assert slept == 10
-    for _ in range(1000):
-        await turns.next()
-    assert slept == 10

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from time import perf_counter
+from collections.abc import Callable
 
-TURN_SECONDS = 0.001
+TURN_NS = 1_000_000
+"""So long a look keeps the loop at a time."""
 ITEMS_PER_LOOK_AT_THE_CLOCK = 32
 
 
 class Turns:
     """Gives the loop its turn whenever a look has taken a millisecond of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic_ns: Callable[[], int]) -> None:
+        self._monotonic_ns = monotonic_ns
         self._count = 0
-        self._until = perf_counter() + TURN_SECONDS
+        self._until_ns = monotonic_ns() + TURN_NS
 
     async def next(self) -> None:
         """To be awaited between two things."""
@@ -23,7 +25,7 @@ class Turns:
             await self.rest()
 
     async def rest(self) -> None:
-        """To be awaited between two things that take long each."""
-        if perf_counter() >= self._until:
+        """To be awaited between two things that take long each, or many that take no time."""
+        if self._monotonic_ns() >= self._until_ns:
             await asyncio.sleep(0)
-            self._until = perf_counter() + TURN_SECONDS
+            self._until_ns = self._monotonic_ns() + TURN_NS
