@@ -9,7 +9,7 @@ from broker.cli.configs import BROKERS, CLIENT_METRICS, DEFAULT_NAME, GROUPS, LO
 from broker.cli.errors import CommandError
 from broker.cli.output import print_json
 from broker.client.client import Client
-from broker.client.errors import UnsupportedApi, check
+from broker.client.errors import UnsupportedApi, check, only
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResult
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -87,7 +87,9 @@ def alter(client: Client, entities: list[Entity], added: dict[str, str], deleted
     )
     request = IncrementalAlterConfigsRequest(resources=[resource])
     response = client.ask_retrying(
-        request, broker=_whom(entity) or client.controller(), codes=lambda response: [response.responses[0].error_code]
+        request,
+        broker=_whom(entity) or client.controller(),
+        codes=lambda response: [only(response.responses).error_code],
     )
     [row] = response.responses
     check(row.error_code, row.error_message)
@@ -107,9 +109,9 @@ def _configs(client: Client, entity: Entity, is_all: bool) -> list[Any]:
     response = client.ask_retrying(
         DescribeConfigsRequest(resources=[resource], include_synonyms=True),
         broker=_whom(entity),
-        codes=lambda response: [response.results[0].error_code],
+        codes=lambda response: [only(response.results).error_code],
     )
-    result: DescribeConfigsResult = response.results[0]
+    result: DescribeConfigsResult = only(response.results)
     check(result.error_code, result.error_message)
     source = DEFAULT_BROKER_SOURCE if entity.type == BROKERS and entity.name == DEFAULT_NAME else kind.source
     rows = [row for row in result.configs if is_all or source is None or row.config_source == source]

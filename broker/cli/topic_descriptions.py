@@ -105,6 +105,8 @@ def _topics(client: Client, names: list[str], limit: int) -> Iterator[Topic]:
     response = client.ask(DescribeConfigsRequest(resources=resources))
     for row in response.results:
         check(row.error_code, row.error_message)
+        if row.resource_name not in partitions:
+            continue  # it came, or went, between the two questions
         topic_id, found = partitions[row.resource_name]
         values = {config.name: config.value for config in row.configs}
         own = {config.name: config.value for config in row.configs if config.config_source != DEFAULT_CONFIG}

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from broker.client.attempts import Attempts
 from broker.client.cluster import NO_LEADER, Broker, Cluster, TopicPartition
 from broker.client.connection import Connection
-from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, Refused, check, is_retriable
+from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, Refused, check, is_retriable, only
 from broker.client.settings import Settings, parse_bootstrap
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -184,6 +184,8 @@ class Client:
                     refused = Refused(ErrorCode.NETWORK_EXCEPTION, error.message)
                     done.update((partition, (refused, None)) for partition in led)
                     continue
+                silent = Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {leader} said nothing about it")
+                done.update((partition, (silent, None)) for partition in led)
                 for partition, code, value in results(response):
                     done[partition] = Refused(code) if code else None, value
             waiting = [partition for partition in waiting if _may_pass(done[partition][0])]
@@ -301,7 +303,7 @@ class Client:
 
 def _coordinator_in(response: Any) -> Any:
     """Return the row of the one coordinator asked for, in whichever layout it came."""
-    return response.coordinators[0] if response.coordinators else response
+    return only(response.coordinators) if response.coordinators else response
 
 
 def _passes(code: int) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from protocol.errors import ErrorCode
+
+Row = TypeVar("Row")
 
 _ERRORS: dict[int, ErrorCode] = {int(error): error for error in ErrorCode}
 
@@ -53,3 +58,10 @@ def check(code: int, message: str | None = None) -> None:
     """Raise what an error code says; the broker's own words come first."""
     if code:
         raise Refused(code, message)
+
+
+def only(rows: Sequence[Row]) -> Row:
+    """Return the row of the one thing that was asked for. Raises: ClientError when the answer has another number."""
+    if len(rows) != 1:
+        raise ClientError(f"The broker was asked for one thing and answered for {len(rows)}.")
+    return rows[0]

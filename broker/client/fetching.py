@@ -67,6 +67,8 @@ def fetch(
         for topic in response.responses:
             for row in topic.partitions:
                 partition = TopicPartition(topic.topic, row.partition_index)
+                if partition not in positions:
+                    raise ClientError(f"{connection.name} answered for {partition}, which it was not asked for")
                 fetched.append(_read(partition, row, positions[partition], isolation_level))
     return fetched
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from broker.client.client import GROUP, Client
 from broker.client.cluster import Broker, TopicPartition
-from broker.client.errors import Refused, UnsupportedApi, check
+from broker.client.errors import ClientError, Refused, UnsupportedApi, check, only
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -93,13 +93,13 @@ def describe_group(client: Client, name: str) -> Group:
     """Describe a group, whichever protocol it is of. Raises: Refused."""
     try:
         request = ConsumerGroupDescribeRequest(group_ids=[name])
-        row = client.ask_coordinator(GROUP, name, request, codes=_group_codes).groups[0]
+        row = only(client.ask_coordinator(GROUP, name, request, codes=_group_codes).groups)
         if row.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             check(row.error_code, row.error_message)
             return _consumer_group(row, _coordinator(client, name))
     except UnsupportedApi:
         pass  # an older broker has classic groups only
-    row = client.ask_coordinator(GROUP, name, DescribeGroupsRequest(groups=[name]), codes=_group_codes).groups[0]
+    row = only(client.ask_coordinator(GROUP, name, DescribeGroupsRequest(groups=[name]), codes=_group_codes).groups)
     check(row.error_code, row.error_message)
     return _classic_group(row, _coordinator(client, name))
 
@@ -171,11 +171,15 @@ def delete_group(client: Client, group: str) -> None:
     response = client.ask_coordinator(
         GROUP, group, request, codes=lambda response: [row.error_code for row in response.results]
     )
-    check(response.results[0].error_code)
+    check(only(response.results).error_code)
 
 
 def _coordinator(client: Client, name: str) -> Broker:
-    return client.metadata([]).brokers[client.coordinator(GROUP, name)]
+    node_id = client.coordinator(GROUP, name)
+    broker = client.metadata([]).brokers.get(node_id)
+    if broker is None:
+        raise ClientError(f"Broker {node_id}, which coordinates group '{name}', is not in the cluster.")
+    return broker
 
 
 def _consumer_group(row: Any, coordinator: Broker) -> Group:
@@ -249,7 +253,7 @@ def _group_codes(response: Any) -> list[int]:
 
 def _offsets_in(response: Any) -> Any:
     """Return what an OffsetFetch answer says of its one group, in whichever layout it came."""
-    return response.groups[0] if response.groups else response
+    return only(response.groups) if response.groups else response
 
 
 def _partition_codes(response: Any) -> list[int]:

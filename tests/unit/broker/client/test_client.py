@@ -9,12 +9,14 @@ import pytest
 
 from broker.client.client import GROUP, Client
 from broker.client.cluster import TopicPartition
-from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, Refused, UnsupportedApi
+from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, Refused, UnsupportedApi, only
+from broker.client.fetching import fetch
 from broker.client.settings import Settings, parse_bootstrap, settings_of
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.list_offsets import (
@@ -217,6 +219,30 @@ def test_an_error_of_a_partition_that_stays_is_handed_over():
         peer.answers[ApiKey.METADATA] = lambda _: peer.metadata([topic(1)])
         with Client(peer.address) as client, pytest.raises(Refused, match="OFFSET_OUT_OF_RANGE"):
             client.ask_leader(T0, ListOffsetsRequest(), lambda response: response.topics[0].partitions[0].error_code)
+
+
+def test_a_partition_that_an_answer_is_silent_about_is_refused():
+    answers = {ApiKey.LIST_OFFSETS: lambda _: ListOffsetsResponse(topics=[])}
+    with ScriptedBroker(answers) as broker, Client(broker.address) as client:
+        broker.answers[ApiKey.METADATA] = lambda _: broker.metadata([topic(1)])
+        refused, _ = client.ask_leaders([T0], lambda partitions: ListOffsetsRequest(), offsets_in)[T0]
+    assert refused is not None and refused.message == "broker 1 said nothing about it"
+
+
+def test_a_fetch_of_what_was_not_asked_for_is_no_answer():
+    row = PartitionData(partition_index=7, high_watermark=0, records=None)
+    answers = {ApiKey.FETCH: lambda _: FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[row])])}
+    with ScriptedBroker(answers) as broker, Client(broker.address) as client:
+        broker.answers[ApiKey.METADATA] = lambda _: broker.metadata([topic(1)])
+        with pytest.raises(ClientError, match="answered for t-7, which it was not asked for"):
+            fetch(client, {T0: 0}, max_wait_ms=0)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_an_answer_for_one_thing_has_one_row(count):
+    with pytest.raises(ClientError, match=f"answered for {count}"):
+        only([None] * count)
+    assert only(["row"]) == "row"
 
 
 def test_a_leader_that_cannot_be_reached_is_named_with_its_address_once_the_time_is_up():
