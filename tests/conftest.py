@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import native
 from tests.harness import java
 from tests.harness.broker import BrokerFactory, BrokerProcess, broker_class, reference_wanted
+from tests.harness.machine import is_ci, program
 
 # What takes long begins first, so that workers end together; the small files of the last rooms fill up what is left.
 ROOMS = ("crash", "conformance", "page", "cases", "faults", "property", "unit", "tidy")
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if native.is_compiled() and item.get_closest_marker("pure"):
             item.add_marker(pytest.mark.skip(reason="the modules are compiled; make test-pure runs it"))
-        if reason and item.get_closest_marker("jvm") and not os.environ.get("CI"):
+        if reason and item.get_closest_marker("jvm") and not is_ci():
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
@@ -123,8 +123,4 @@ def is_reference() -> bool:
 @pytest.fixture(scope="session")
 def kcat() -> str:
     """Give the path of kcat; without it the test is skipped, on CI it fails."""
-    path = shutil.which("kcat") or shutil.which("kafkacat")
-    if path is None:
-        message = "kcat is not installed (Debian: apt-get install kcat)"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    return path
+    return program("kcat", "kafkacat", package="kcat")

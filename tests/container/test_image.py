@@ -19,13 +19,14 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from broker.cli.commands import COMMANDS
 from tests.harness import image
 from tests.harness.image import Container
+from tests.harness.machine import is_ci
 from tests.harness.ports import free_port
 from tests.harness.raw import RawClient, eventually
 
 pytestmark = [
     pytest.mark.image,
     pytest.mark.timeout(1200),
-    pytest.mark.skipif(bool(image.missing()) and "CI" not in os.environ, reason=image.missing()),
+    pytest.mark.skipif(bool(image.missing()) and not is_ci(), reason=image.missing()),
 ]
 
 MIB = 1 << 20

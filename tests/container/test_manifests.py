@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import pytest
 from config.build import broker_config, network_config
 from config.load import Loaded, load
 from tests.harness.broker import ROOT
+from tests.harness.machine import is_ci
 
-if "CI" not in os.environ:
+if not is_ci():
     pytest.importorskip("yaml")
 import yaml
 

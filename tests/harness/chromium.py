@@ -12,13 +12,14 @@ import itertools
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.harness.raw import eventually
 
 ARGUMENTS = (
     "--headless",
@@ -43,11 +44,6 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
-def path() -> str | None:
-    """Return where Chromium is, None where it is not installed."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
-
-
 def _pipe() -> tuple[int, int]:
     """Return the ends of a pipe, at descriptors that Chromium's two do not take the place of."""
     ends = os.pipe()
@@ -60,9 +56,7 @@ def _pipe() -> tuple[int, int]:
 class Chromium:
     """One browser with one tab."""
 
-    def __init__(self, profile: Path) -> None:
-        executable = path()
-        assert executable is not None
+    def __init__(self, executable: str, profile: Path) -> None:
         to_browser, self._out = _pipe()
         self._in, from_browser = _pipe()
         self._buffer = b""
@@ -114,11 +108,7 @@ class Chromium:
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Ask again and again until something is true, and return it."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while not (found := condition()):
-            assert time.monotonic() < deadline, f"no {what}"
-            time.sleep(0.02)
-        return found
+        return eventually(condition, within_s=TIMEOUT_S, what=what)
 
     def close(self) -> None:
         """End the browser."""
@@ -188,9 +178,9 @@ class Chromium:
 
 
 @contextlib.contextmanager
-def chromium(profile: Path) -> Iterator[Chromium]:
+def chromium(executable: str, profile: Path) -> Iterator[Chromium]:
     """Give a browser, and end it."""
-    browser = Chromium(profile)
+    browser = Chromium(executable, profile)
     try:
         yield browser
     finally:

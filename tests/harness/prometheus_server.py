@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -14,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
+from tests.harness.machine import program
 from tests.harness.ports import free_port
+from tests.harness.raw import eventually
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
@@ -33,11 +31,7 @@ class Series(NamedTuple):
 
 def tool(name: str) -> str:
     """Return the path of prometheus or promtool; without it the test is skipped, on CI it fails."""
-    path = shutil.which(name)
-    if path is None:
-        message = f"{name} is not installed (Debian: apt-get install prometheus)"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    return path
+    return program(name, package="prometheus")
 
 
 def promtool(*arguments: str, stdin: str = "", expected: Sequence[int] = (0,)) -> str:
@@ -139,11 +133,12 @@ class Prometheus:
 
     def wait_until(self, condition: Callable[[], bool], *, what: str, timeout_s: float = 30.0) -> None:
         """Wait until something is so."""
-        deadline = time.monotonic() + timeout_s
-        while not condition():
+
+        def is_so() -> bool:
             assert self._process is not None and self._process.poll() is None, f"Prometheus ended:\n{self.log()}"
-            assert time.monotonic() < deadline, f"waited in vain for: {what}\n{self.log()}"
-            time.sleep(POLL_INTERVAL_S)
+            return condition()
+
+        eventually(is_so, within_s=timeout_s, every_s=POLL_INTERVAL_S, what=what)
 
     def _is_ready(self) -> bool:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.harness import chromium
 from tests.harness.broker import BrokerProcess, reference_wanted
 from tests.harness.chromium import Chromium
+from tests.harness.machine import program
 
 HOSTILE_GROUP = "</a><script>document.title='hacked'</script>\"'&"
 RECORDS = {"orders": 120, "payments.settled": 40, "clicks": 300}
@@ -23,10 +23,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     """Give a browser; without Chromium the test is skipped, on CI it fails."""
     if reference_wanted():
         pytest.skip("Apache Kafka has no status page")
-    if chromium.path() is None:
-        message = "Chromium is not installed (Debian: apt-get install chromium)"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(message)
-    with chromium.chromium(tmp_path_factory.mktemp("chromium")) as one:
+    executable = program("chromium", "chromium-browser", package="chromium")
+    with chromium.chromium(executable, tmp_path_factory.mktemp("chromium")) as one:
         yield one
 
 
