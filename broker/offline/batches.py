@@ -7,13 +7,17 @@ bound; above that it is checked piece by piece and its bytes are not given. Noth
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import NamedTuple
 
-from protocol.records.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, BatchHeader
+from protocol.records.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_LEGACY_LENGTH, BatchHeader
 from protocol.records.crc import crc32c
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import File, FileSystem
-from storage.segment.log_file import has_valid_crc, parse_any_header
+from storage.segment.log_file import MIN_LEGACY_SIZE, has_valid_crc, parse_any_header
+
+_INT32 = Struct(">i")
+_LENGTH_AT = 8
 
 WINDOW_BYTES = 1 << 20
 LOOK_BYTES = 1 << 13
@@ -55,6 +59,8 @@ class BatchFile:
         self.end = start
         # Why the walk ended before the limit; "" if it did not.
         self.damage = ""
+        # Whether that is a batch that was not written to its end; a walk may end for worse reasons.
+        self.is_torn = False
 
     def __iter__(self) -> Iterator[StoredBatch]:
         """Yield the batches. Raises: OSError."""
@@ -80,11 +86,13 @@ class BatchFile:
                 header = parse_any_header(window, at)
             except CorruptBatch as error:
                 self.damage = str(error)
+                self.is_torn = _ends_too_early(window[at:])
                 return
             length = header.batch_length + LOG_OVERHEAD
             following = at + length
             if start + following > self._limit:
                 self.damage = f"a batch of {length} bytes is cut after {self._limit - start - at}"
+                self.is_torn = True
                 return
             if following > size:
                 if at:
@@ -124,3 +132,11 @@ class BatchFile:
             return True
         finally:
             file.close()
+
+
+def _ends_too_early(rest: memoryview) -> bool:
+    """Tell of what is no header whether it is the beginning of one, as far as its bytes go."""
+    if len(rest) < MIN_LEGACY_SIZE:
+        return True
+    (length,) = _INT32.unpack_from(rest, _LENGTH_AT)
+    return len(rest) < HEADER_SIZE and length >= MIN_LEGACY_LENGTH and LOG_OVERHEAD + length > len(rest)

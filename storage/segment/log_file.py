@@ -46,7 +46,7 @@ _LEGACY_HEAD: Final = Struct(">qiIbb")  # offset, size, crc, magic, attributes
 _INT64: Final = Struct(">q")
 _LEGACY_TIMESTAMP_AT: Final = 18
 _LEGACY_CRC_START: Final = 16
-_MIN_LEGACY_SIZE: Final = LOG_OVERHEAD + MIN_LEGACY_LENGTH
+MIN_LEGACY_SIZE: Final = LOG_OVERHEAD + MIN_LEGACY_LENGTH
 
 
 class Allocation(NamedTuple):
@@ -259,7 +259,7 @@ class LogFile:
         while position < end:
             window = self.read(position, HEADER_WINDOW_BYTES)
             if len(window) < HEADER_SIZE:
-                if len(window) < _MIN_LEGACY_SIZE:
+                if len(window) < MIN_LEGACY_SIZE:
                     return None
                 window += bytes(HEADER_SIZE)  # a legacy message may be shorter than what is unpacked
             at, limit = 0, len(window) - _WALK.size
@@ -396,7 +396,7 @@ def parse_any_header(buffer: Buffer, position: int) -> BatchHeader:
         header = header_from(HEADER.unpack_from(buffer, position))
         if header[3] == MAGIC_V2 and header[1] >= MIN_BATCH_LENGTH:
             return header
-    if len(buffer) - position < _MIN_LEGACY_SIZE:
+    if len(buffer) - position < MIN_LEGACY_SIZE:
         raise CorruptBatch(f"{len(buffer) - position} bytes are too few for a batch")
     offset, length, crc, magic, attributes = _LEGACY_HEAD.unpack_from(buffer, position)
     if length < MIN_LEGACY_LENGTH or not 0 <= magic < MAGIC_V2:

@@ -78,7 +78,7 @@ class SegmentDump:
         if trailing and self._max_bytes is None:
             fields = {"invalidBytes": trailing, "validBytes": file.end, "reason": file.damage}
             self._printer.note(f"Found {trailing} invalid bytes at the end of {name}", fields)
-            if not is_cut(file):
+            if not file.is_torn:
                 is_readable = False
                 self._printer.complain(f"{path}: no batch at position {file.end}: {file.damage}")
         return is_readable
@@ -107,11 +107,6 @@ class SegmentDump:
             return ShownRecord(batch.header, record, crc, is_valid, control)
         key, payload = self._decoder(record)
         return ShownRecord(batch.header, record, crc, is_valid, control, True, key, payload)
-
-
-def is_cut(file: BatchFile) -> bool:
-    """Tell whether a file ends within a batch, as an unclean stop leaves it; a walk may end there for worse reasons."""
-    return "is cut after" in file.damage or "too few" in file.damage
 
 
 def _control(record: Record) -> Control:

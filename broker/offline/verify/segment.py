@@ -201,8 +201,7 @@ class SegmentWalk:
             what = f"{rest} bytes of zeros follow the last batch"
             walk.findings.fault("unused-space", self._path, what, file.end, is_excused=is_excused)
             return
-        is_cut = "is cut after" in file.damage or "too few" in file.damage
-        kind = "batch-torn" if is_cut else "batch-structure"
+        kind = "batch-torn" if file.is_torn else "batch-structure"
         what = f"{file.damage}; {rest} bytes cannot be read"
         is_excused = self._is_excused()
         walk.findings.fault(kind, self._path, what, file.end, is_excused=is_excused)
