@@ -13,7 +13,7 @@ from broker.lag.watch import LagWatch
 from broker.metrics.catalog.own import OLDEST_TIMESTAMP
 from broker.metrics.page import MetricsPage, Scraped
 from broker.metrics.sources import is_wanted
-from broker.runtime.garbage import looking_later
+from broker.runtime.garbage import Undisturbed
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
 from broker.status import late
@@ -28,10 +28,16 @@ class HttpSide:
     """The HTTP port of a broker, from before its start to the end of its stop."""
 
     def __init__(
-        self, parts: Parts, pools: Pools, scheduler: Scheduler, metrics_config: Callable[[], MetricsConfig]
+        self,
+        parts: Parts,
+        pools: Pools,
+        scheduler: Scheduler,
+        metrics_config: Callable[[], MetricsConfig],
+        undisturbed: Undisturbed,
     ) -> None:
         self._parts = parts
         self._scheduler = scheduler
+        self._undisturbed = undisturbed
         self._has_status = parts.config.http_status_page
         run_beside = partial(pools.io, HTTP_POOL)
         self._metrics_config = metrics_config
@@ -49,7 +55,7 @@ class HttpSide:
         )
         pages = health_pages(self._scrape, lambda: parts.not_ready_reason)
         if self._has_status:
-            pages = {**late.LateStatus(parts, run_beside).pages(), **pages}
+            pages = {**late.LateStatus(parts, run_beside, undisturbed).pages(), **pages}
         self._server = HttpServer(pages, late.HINT if self._has_status else HINT)
         self.port: int | None = None  # the bound one; set by open
 
@@ -77,7 +83,7 @@ class HttpSide:
         await self._lag.close()
 
     async def _scrape(self, accept: str, accept_encoding: str) -> Scraped:
-        with looking_later():
+        with self._undisturbed():
             return await self._read_all(accept, accept_encoding)
 
     async def _read_all(self, accept: str, accept_encoding: str) -> Scraped:

@@ -14,7 +14,7 @@ import uvloop
 from broker.metadata.errors import MetadataError
 from broker.runtime.descriptors import raise_limit
 from broker.runtime.failures import for_operator
-from broker.runtime.garbage import keep_what_is_there
+from broker.runtime.garbage import keep_what_is_there, looking_later
 from broker.runtime.loggers import log_to, set_first_levels
 from broker.runtime.pools import share_interpreter
 from broker.server import Broker
@@ -64,7 +64,7 @@ def run(resolver: Resolver, owner: Owner | None = None) -> int:
 
 
 async def _serve(resolver: Resolver, owner: Owner) -> int:
-    broker = Broker(resolver, raise_limit())
+    broker = Broker(resolver, raise_limit(), looking_later)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, broker, number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache, partial
 from typing import Any
 
@@ -50,6 +51,7 @@ from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments
+from broker.runtime.garbage import Undisturbed
 from broker.runtime.memory import page_cache_bytes
 from broker.runtime.pools import Pools
 from broker.runtime.scheduler import Scheduler
@@ -93,12 +95,12 @@ DRAIN_SHARE = 0.5
 class Broker:
     """One broker, from its configuration to its stop.
 
-    It changes nothing of its process, which may be a host's of many brokers: signals, limits, the interpreter and where
-    the log goes are `serve`'s.
+    It changes nothing of its process, which may host many: signals, limits, interpreter and log are `serve`'s.
     """
 
-    def __init__(self, resolver: Resolver, open_files_limit: int) -> None:
+    def __init__(self, resolver: Resolver, open_files_limit: int, undisturbed: Undisturbed = nullcontext) -> None:
         self._resolver = resolver  # of the static configuration; what is in force is known once there is an image
+        self._undisturbed = undisturbed
         self._config = broker_config(resolver)
         self._network = network_config(resolver)
         self._log_config = log_manager_config(resolver)
@@ -293,7 +295,7 @@ class Broker:
             self._clock,
             started_ns=self._started_ns,
         )
-        self._http = HttpSide(parts, self._pools, self._scheduler, lambda: self._settings.metrics)
+        self._http = HttpSide(parts, self._pools, self._scheduler, lambda: self._settings.metrics, self._undisturbed)
         await self._http.open()
 
     async def _close_http(self) -> None:

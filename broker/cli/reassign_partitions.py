@@ -7,8 +7,7 @@ names other brokers is sent as it is; brokers that exist may do it.
 from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 from broker.cli.config_resources import alter
 from broker.cli.configs import BROKERS, TOPICS, Entity
@@ -19,16 +18,10 @@ from broker.cli.output import print_json
 from broker.cli.reassignment_plan import Plan, Replica, plan_text, read_plan
 from broker.client.client import Client
 from broker.client.cluster import TopicPartition
-from broker.client.errors import check, describe
+from broker.client.errors import describe
+from broker.client.reassignments import reassign, reassignments
 from broker.client.replica_log_dirs import Place, move, places
-from broker.client.settings import FIRST_PAUSE_S
 from protocol.errors import ErrorCode
-from protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 ACTIONS = ("execute", "verify", "cancel", "list", "generate")
 LOG_DIR_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -96,7 +89,7 @@ def _parser() -> Parser:
 
 
 def _execute(client: Client, plan: Plan, options: Namespace) -> None:
-    if not options.additional and _reassignments(client):
+    if not options.additional and reassignments(client):
         raise CommandError(
             "Cannot execute because there is an existing partition assignment. "
             "Use --additional to override this and create a new partition assignment in addition to the existing one."
@@ -124,7 +117,7 @@ def _execute(client: Client, plan: Plan, options: Namespace) -> None:
 
 def _verify(client: Client, plan: Plan, options: Namespace) -> None:
     say = _nothing if options.json else print
-    ongoing = _reassignments(client)
+    ongoing = reassignments(client)
     current = client.metadata(plan.topics)
     say("Status of partition reassignment:")
     rows = []
@@ -150,7 +143,7 @@ def _verify(client: Client, plan: Plan, options: Namespace) -> None:
 
 def _cancel(client: Client, plan: Plan, options: Namespace) -> None:
     say = _nothing if options.json else print
-    active = [partition for partition in _reassignments(client) if partition in plan.replicas]
+    active = [partition for partition in reassignments(client) if partition in plan.replicas]
     if active:
         _reassign(client, dict.fromkeys(active))
         names = ",".join(map(str, sorted(active)))
@@ -171,7 +164,7 @@ def _cancel(client: Client, plan: Plan, options: Namespace) -> None:
 
 
 def _list(client: Client, options: Namespace) -> None:
-    ongoing = _reassignments(client)
+    ongoing = reassignments(client)
     if options.json:
         rows = [
             {
@@ -199,7 +192,7 @@ _DOINGS = {"execute": _execute, "verify": _verify, "cancel": _cancel}
 
 
 def _assignment_state(
-    partition: TopicPartition, wanted: list[int], current: list[int], ongoing: Mapping[TopicPartition, Any]
+    partition: TopicPartition, wanted: list[int], current: list[int], ongoing: Container[TopicPartition]
 ) -> tuple[str, str]:
     if partition in ongoing:
         return "active", f"Reassignment of partition {partition} is still in progress."
@@ -257,36 +250,13 @@ def _current(client: Client, plan: Plan) -> dict[TopicPartition, list[int]]:
     return current
 
 
-def _reassignments(client: Client) -> dict[TopicPartition, Any]:
-    """Return the reassignments between brokers that are under way."""
-    response = client.ask_retrying(ListPartitionReassignmentsRequest(topics=None), broker=client.controller())
-    check(response.error_code, response.error_message)
-    return {
-        TopicPartition(topic.name, row.partition_index): row for topic in response.topics for row in topic.partitions
-    }
-
-
 def _reassign(
     client: Client, replicas: Mapping[TopicPartition, list[int] | None], *, allows_factor_change: bool = True
 ) -> None:
-    """Have brokers take partitions; None ends what is under way."""
-    topics: dict[str, ReassignableTopic] = {}
-    for partition, brokers in sorted(replicas.items()):
-        topic = topics.setdefault(partition.topic, ReassignableTopic(name=partition.topic))
-        topic.partitions.append(ReassignablePartition(partition_index=partition.partition, replicas=brokers))
-    request = AlterPartitionReassignmentsRequest(
-        topics=list(topics.values()), allow_replication_factor_change=allows_factor_change
-    )
-    response = client.ask_retrying(request, broker=client.controller())
-    check(response.error_code, response.error_message)
-    refused = [
-        f"{topic.name}-{row.partition_index}: {row.error_message or describe(row.error_code)}"
-        for topic in response.responses
-        for row in topic.partitions
-        if row.error_code
-    ]
+    refused = reassign(client, replicas, allows_factor_change=allows_factor_change)
     if refused:
-        raise CommandError(f"Error reassigning partition(s): {'; '.join(refused)}")
+        reasons = "; ".join(f"{partition}: {reason}" for partition, reason in refused.items())
+        raise CommandError(f"Error reassigning partition(s): {reasons}")
 
 
 def _start_moves(client: Client, log_dirs: Mapping[Replica, str], options: Namespace, say: Callable[..., None]) -> None:
@@ -311,7 +281,7 @@ def _start_moves(client: Client, log_dirs: Mapping[Replica, str], options: Names
         if not attempts.may_go_on():
             names = ",".join(map(str, sorted(waiting)))
             raise CommandError(f"Timed out before log directory move{_s(waiting)} could be started for: {names}")
-        client.settings.sleep(FIRST_PAUSE_S)
+        attempts.pause()
 
 
 def _places(client: Client, replicas: Iterable[Replica]) -> dict[Replica, Place]:
@@ -352,5 +322,5 @@ def _ids(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def _s(things: Any) -> str:
+def _s(things: Collection[object]) -> str:
     return "" if len(things) == 1 else "s"

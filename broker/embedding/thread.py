@@ -1,7 +1,7 @@
 """A broker in a thread of the program that wants it, with an event loop of its own.
 
-Nothing of the program is changed: no handler of signals or logs, no limit, nothing of the interpreter. What the broker
-logs goes through the loggers of its packages to wherever the program sends such lines.
+Nothing of the program is changed: no handler of signals, no limit, nothing of the interpreter. What the broker logs
+goes through the loggers of its packages to wherever the program sends such lines; its status page listens there too.
 """
 
 from __future__ import annotations

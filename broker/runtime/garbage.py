@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -13,6 +13,8 @@ GARBAGE_OF_IMPORTS = (10_000, 20, 100)
 FULL_LOOKS_BETWEEN = 100
 """Looks at young objects before all are looked at. Partitions that come while we run add hundreds of thousands: with
 the interpreter's own 10 a few thousand of them bring several full looks of a tenth of a second and more each."""
+Undisturbed = Callable[[], AbstractContextManager[None]]
+"""What is put around work that makes and drops very many objects."""
 
 
 def load_modules(*names: str) -> list[ModuleType]:
@@ -37,7 +39,7 @@ def keep_what_is_there() -> None:
 @contextmanager
 def looking_later() -> Iterator[None]:
     """Look for no garbage until this ends: for work that makes and drops so many objects, none of them garbage, that
-    the interpreter would look through all there is for their sake."""
+    the interpreter would look through all there is for their sake. For a process that is ours alone."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from broker.http.server import Page, Pages, Request, Response
-from broker.runtime.garbage import looking_later
+from broker.runtime.garbage import Undisturbed
 from broker.status.parts import Parts
 
 PATHS = ("/", "/status.json", "/topics", "/topics/", "/groups", "/groups/", "/style.css", "/live.js", "/icon.svg")
@@ -18,9 +18,10 @@ RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 class LateStatus:
     """Answers for the paths of the status page."""
 
-    def __init__(self, parts: Parts, run_beside: RunBeside) -> None:
+    def __init__(self, parts: Parts, run_beside: RunBeside, undisturbed: Undisturbed) -> None:
         self._parts = parts
         self._run_beside = run_beside
+        self._undisturbed = undisturbed
         self._answer: Page | None = None  # set with the first request
 
     def pages(self) -> Pages:
@@ -28,7 +29,7 @@ class LateStatus:
         return dict.fromkeys(PATHS, self._serve)
 
     async def _serve(self, request: Request) -> Response:
-        with looking_later():  # lists of all there is
+        with self._undisturbed():  # lists of all there is
             if self._answer is None:
                 self._answer = await self._run_beside(self._load)
             return await self._answer(request)

@@ -251,7 +251,7 @@ def state_of_the_process() -> dict[str, object]:
         "gc": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
         "switch interval": sys.getswitchinterval(),
         "limit": resource.getrlimit(resource.RLIMIT_NOFILE),
-        "log": (logging.root.level, list(logging.root.handlers), logging.getLogger("broker").handlers),
+        "log": (logging.root.level, list(logging.root.handlers)),
         "directory": os.getcwd(),
         "hooks": (sys.excepthook, threading.excepthook),
     }
@@ -269,6 +269,17 @@ def test_a_broker_in_process_changes_nothing_of_the_process():
         send(broker, b"hello")
         assert state_of_the_process() == before
     assert state_of_the_process() == before
+    assert logging.getLogger("broker").handlers == [], "its page listened there"
+
+
+def test_whoever_watches_a_broker_in_process_does_not_stop_the_programs_collector(monkeypatch: pytest.MonkeyPatch):
+    stops: list[bool] = []
+    with EmbeddedBroker(in_process=True) as broker:
+        monkeypatch.setattr(gc, "disable", lambda: stops.append(True))
+        for path in ("/metrics", "/"):
+            with urllib.request.urlopen(f"{broker.http_url}{path}", timeout=10) as answer:
+                assert answer.status == 200
+        assert stops == []
 
 
 def test_brokers_in_process_leave_neither_threads_nor_descriptors():
