@@ -160,8 +160,7 @@ class Look:
 
     async def _add_offsets(self, group_id: str, offsets: Mapping[str, Mapping[int, CommittedOffset]]) -> None:
         """Add what the group that was added last has committed."""
-        found, waiting = self.found, self._waiting
-        group = len(found.group_labels) - 1
+        found = self.found
         newest_ms = 0
         for name in list(offsets):
             topic = self._topic(name)
@@ -176,31 +175,14 @@ class Look:
                 if commit is None:
                     self._add_row(group_id, name, topic.numbers[number], NO_OFFSET, NO_LAG, None)
                     continue
-                offset = commit.offset
-                sum_committed += offset
+                sum_committed += commit.offset
                 if commit.commit_timestamp_ms > newest_ms:
                     newest_ms = commit.commit_timestamp_ms
                 if end is None:
-                    self._add_row(group_id, name, topic.numbers[number], offset, None, None)
-                    continue
-                lag = end - offset
-                sum_lag += lag
-                most = found.max_lags[group]
-                if most is None or lag > most:
-                    found.max_lags[group] = lag
-                times = topic.times[number] or self._follow(topic, number, end)
-                start = topic.starts[number]
-                following = offset if offset > start else start
-                is_behind = following < end  # what it has not read may all be deleted
-                row = self._add_row(group_id, name, topic.numbers[number], offset, lag, None if is_behind else 0.0)
-                if is_behind:
-                    times.ask(following)
-                    waiting.groups.append(group)
-                    waiting.rows.append(row)
-                    waiting.times.append(times)
-                    waiting.offsets.append(following)
-                elif found.max_seconds[group] is None:
-                    found.max_seconds[group] = 0.0
+                    self._add_row(group_id, name, topic.numbers[number], commit.offset, None, None)
+                else:
+                    sum_lag += end - commit.offset
+                    self._add_lag(group_id, name, topic, number, commit.offset, end)
             if len(found.topic_labels) >= MAX_SERIES:
                 found.left_out["topics"] += 1
                 continue
@@ -208,7 +190,29 @@ class Look:
             found.topic_committed.append(sum_committed)
             found.topic_lags.append(sum_lag)
         if newest_ms:
-            found.commit_seconds[group] = newest_ms / 1000
+            found.commit_seconds[-1] = newest_ms / 1000
+
+    def _add_lag(self, group_id: str, name: str, topic: _Topic, number: int, offset: int, end: int) -> None:
+        """Add how far the group that was added last is behind in a partition, and what it waits for."""
+        found, waiting = self.found, self._waiting
+        group = len(found.group_labels) - 1
+        lag = end - offset
+        most = found.max_lags[group]
+        if most is None or lag > most:
+            found.max_lags[group] = lag
+        times = topic.times[number] or self._follow(topic, number, end)
+        start = topic.starts[number]
+        following = offset if offset > start else start
+        is_behind = following < end  # what it has not read may all be deleted
+        row = self._add_row(group_id, name, topic.numbers[number], offset, lag, None if is_behind else 0.0)
+        if is_behind:
+            times.ask(following)
+            waiting.groups.append(group)
+            waiting.rows.append(row)
+            waiting.times.append(times)
+            waiting.offsets.append(following)
+        elif found.max_seconds[group] is None:
+            found.max_seconds[group] = 0.0
 
     def _add_row(
         self, group_id: str, topic: str, partition: str, committed: int, lag: int | None, seconds: float | None

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.metrics.instruments import ScrapeStats
 from broker.metrics.sources import AnySource
 from broker.metrics.text import written
+from broker.runtime.pools import RunBeside
 from broker.runtime.tasks import TaskOwner
 from broker.runtime.turns import TURN_NS
 from config.views import MetricsConfig
@@ -27,8 +28,6 @@ PIECES_PER_BLOCK = 8
 GZIP_LEVEL = 1
 """A tenth of the text is left; more effort saves little more."""
 GZIP_WINDOW_BITS = 31
-
-RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Scraped(NamedTuple):

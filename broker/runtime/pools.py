@@ -9,10 +9,10 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from broker.runtime.failures import unexplained
 
@@ -30,6 +30,14 @@ SWITCH_SECONDS = 0.0005
 def share_interpreter() -> None:
     """Let threads that compute give way to the loop sooner than an interpreter does by itself, which is after 5 ms."""
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+class RunBeside(Protocol):
+    """Threads of one kind, for what would make the loop wait."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """Run a call in one of them, and give what it returns."""
+        ...
 
 
 class Pools:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from broker.http.server import Page, Pages, Request, Response
 from broker.runtime.garbage import Undisturbed
+from broker.runtime.pools import RunBeside
 from broker.status.parts import Parts
 
 PATHS = ("/", "/status.json", "/topics", "/topics/", "/groups", "/groups/", "/style.css", "/live.js", "/icon.svg")
 HINT = "try /, /metrics, /healthz or /readyz"
-
-RunBeside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class LateStatus:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from broker.coordinator.errors import CoordinatorError
 from broker.http.server import RefusedRequest, Request, Response
+from broker.runtime.pools import RunBeside
 from broker.status.html.frame import CONTENT_POLICY
 from broker.status.html.groups import render_group, render_groups
 from broker.status.html.overview import render_overview
 from broker.status.html.topics import render_topic, render_topics
-from broker.status.late import RunBeside
 from broker.status.listing import GROUP_ORDERS, IN_ORDER, TOPIC_ORDERS, Shown, View, decoded, shown, view_of
 from broker.status.model import GroupRow, OffsetRow, Overview, PartitionRow, TopicDetail, TopicRow
 from broker.status.parts import Parts

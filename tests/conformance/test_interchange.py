@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +19,7 @@ from tests.harness.admin import delete_records, described, set_configs
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerProcess, KafkaProcess
 from tests.harness.disk import active_base, checkpointed, wait_until_cleaned
+from tests.harness.filled import NOW, START, some_batches
 from tests.harness.offsets import commit, committed
 from tests.harness.pair import PROPERTIES
 from tests.harness.raw import RawClient, eventually
@@ -28,8 +27,6 @@ from tests.harness.transactions import read_committed, write_transactions
 
 pytestmark = pytest.mark.jvm
 
-NOW = int(time.time() * 1000)
-START = NOW - 4 * 3_600_000
 # Small segments with entries in their indexes.
 KEEP = {"retention_ms": "-1", "index_interval_bytes": "200"}
 COMPACT = {
@@ -51,31 +48,18 @@ TOPICS: dict[str, dict[str, str]] = {
 }
 
 
-def _batches(seed: int, count: int, *, tombstones: bool = False) -> Iterator[bytes]:
-    chance = random.Random(seed)
-    at = START
-    for number in range(count):
-        records = []
-        for _ in range(chance.randrange(1, 12)):
-            at += 1
-            value = None if tombstones and chance.random() < 0.3 else chance.randbytes(chance.randrange(80))
-            headers = ((b"h", b"%d" % at), (b"h", None)) if chance.random() < 0.3 else ()
-            records.append(Record(value, b"key-%d" % chance.randrange(25), headers, at))
-        yield batches.build(records, codec=number % 5)
-
-
 def _fill(broker: BrokerProcess, client: RawClient, prefix: str = "") -> None:
     """Create and fill the topics; transactions only where somebody coordinates them."""
     for topic, configs in TOPICS.items():
         client.create_topic(prefix + topic, **configs)
     for topic in ("codecs", "append-time", "one-codec", "shortened", "preallocated"):
-        for batch in _batches(1, 60):
+        for batch in some_batches(1, 60):
             client.append(prefix + topic, batch)
     for number in range(3):  # more than a segment
         client.append(
             prefix + "preallocated", batches.build([Record(random.Random(number).randbytes(500_000), timestamp=NOW)])
         )
-    for batch in _batches(2, 80, tombstones=True):
+    for batch in some_batches(2, 80, tombstones=True):
         client.append(prefix + "compacted", batch)
     _roll_and_clean(broker, client, prefix + "compacted")
     assert delete_records(client, prefix + "shortened", 100).low_watermark == 100
@@ -206,7 +190,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
 def _work_on(ours: BrokerProcess, client: RawClient) -> None:
     """Continue what Kafka has begun: append everywhere, compact further, compact transactions, retain."""
     for topic in TOPICS:
-        for batch in _batches(3, 10):
+        for batch in some_batches(3, 10):
             client.append(topic, batch)
     for topic in ("compacted", "compacted-transactional"):
         _roll_and_clean(ours, client, topic)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.harness.broker import BrokerProcess
+from tests.harness.group_members import LiveMember
 from tests.harness.raw import RawClient, eventually
 from tests.harness.tool_host import Tools
 
@@ -26,40 +26,6 @@ STEP_MS = 1_000
 def rows(printed: str, group: str) -> list[list[str]]:
     """Give the cells of the lines about a group, sorted."""
     return sorted(line.split() for line in printed.splitlines() if line.split()[:1] == [group])
-
-
-class Member:
-    """A consumer of its own thread; it commits all that it reads."""
-
-    def __init__(self, bootstrap: str, group: str, topic: str, protocol: str) -> None:
-        self.count = 0
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "client.id": f"client-of-{group}",
-                "group.protocol": protocol,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
-        )
-        self._consumer.subscribe([topic])
-        self._has_to_stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._has_to_stop.is_set():
-            message = self._consumer.poll(0.05)
-            if message is not None and message.error() is None:
-                self._consumer.commit(message, asynchronous=False)
-                self.count += 1
-        self._consumer.close()
-
-    def stop(self) -> None:
-        self._has_to_stop.set()
-        self._thread.join(30)
 
 
 @pytest.fixture
@@ -79,8 +45,8 @@ def topic(shared_broker: BrokerProcess, unique: str) -> str:
 def member_group(request: pytest.FixtureRequest, bootstrap: str, topic: str) -> Iterator[tuple[str, str]]:
     """Give a group with one member that has read everything, and its protocol."""
     group = f"{request.param}-{topic}"
-    member = Member(bootstrap, group, topic, request.param)
-    eventually(lambda: member.count == 2 * PER_PARTITION, what="everything read and committed")
+    member = LiveMember(bootstrap, group, [topic], request.param)
+    eventually(lambda: member.committed_count == 2 * PER_PARTITION, what="everything read and committed")
     yield group, request.param
     member.stop()
 
@@ -89,8 +55,8 @@ def member_group(request: pytest.FixtureRequest, bootstrap: str, topic: str) -> 
 def empty_group(request: pytest.FixtureRequest, bootstrap: str, topic: str) -> str:
     """Give a group whose member has read everything and left."""
     group = f"{request.param}-{topic}"
-    member = Member(bootstrap, group, topic, request.param)
-    eventually(lambda: member.count == 2 * PER_PARTITION, what="everything read and committed")
+    member = LiveMember(bootstrap, group, [topic], request.param)
+    eventually(lambda: member.committed_count == 2 * PER_PARTITION, what="everything read and committed")
     member.stop()
     return group
 

@@ -32,6 +32,7 @@ class LiveMember:
         }
         self._consumer = Consumer({**config, "group.instance.id": instance} if instance else config)
         self._consumer.subscribe(list(topics))
+        self.committed_count = 0  # changed by the thread
         self._has_to_stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -42,6 +43,7 @@ class LiveMember:
             if message is not None and message.error() is None:
                 with suppress(KafkaException):  # its group rebalances: somebody will read it again
                     self._consumer.commit(message, asynchronous=False)
+                    self.committed_count += 1
         self._consumer.close()
 
     def stop(self) -> None:

@@ -31,6 +31,7 @@ BASE = "localhost/odradek-test-base"
 REPOSITORY = "localhost/odradek-test"
 BUILD_LIMIT_S = 900
 USER_ID = 1000
+SOURCES = {".py", ".css", ".js", ".svg"}
 HOST_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 CERTIFICATES_IN_BASE = "etc/ssl/certs/of-the-host.crt"
 BUILDAH = (
@@ -80,7 +81,7 @@ def _hash_of_context() -> str:
     paths = [ROOT / name for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-build.lock")]
     paths += [path for path in (ROOT / "docker").iterdir() if path.is_file()]
     for package in ("broker", "config", "native", "protocol", "storage"):
-        paths += (ROOT / package).rglob("*.py")
+        paths += (path for path in (ROOT / package).rglob("*") if path.suffix in SOURCES)
     content = hashlib.sha256()
     for path in sorted(paths):
         content.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
