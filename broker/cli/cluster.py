@@ -19,7 +19,7 @@ def run(arguments: Sequence[str]) -> int:
     with connected(options) as client:
         cluster_id = client.ask(DescribeClusterRequest()).cluster_id
     if options.json:
-        print_json({"cluster_id": cluster_id})
+        print_json({"clusterId": cluster_id})
     else:
         print_lines([f"Cluster ID: {cluster_id}"])
     return 0

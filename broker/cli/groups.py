@@ -161,8 +161,8 @@ def _facts(group: Group) -> dict[str, Any]:
         "state": group.state,
         "assignor": group.assignor or None,
         "coordinator": {"id": group.coordinator.id, "host": group.coordinator.host, "port": group.coordinator.port},
-        "group_epoch": group.epoch,
-        "assignment_epoch": group.assignment_epoch,
+        "groupEpoch": group.epoch,
+        "assignmentEpoch": group.assignment_epoch,
     }
 
 
@@ -171,25 +171,25 @@ def _offset_facts(row: Row) -> dict[str, Any]:
     return {
         "topic": topic,
         "partition": index,
-        "current_offset": row.offset,
-        "log_end_offset": row.end_offset,
+        "currentOffset": row.offset,
+        "logEndOffset": row.end_offset,
         "lag": row.lag,
-        "leader_epoch": row.leader_epoch,
-        "consumer_id": row.member.member_id if row.member is not None else None,
+        "leaderEpoch": row.leader_epoch,
+        "consumerId": row.member.member_id if row.member is not None else None,
         "host": row.member.host if row.member is not None else None,
-        "client_id": row.member.client_id if row.member is not None else None,
+        "clientId": row.member.client_id if row.member is not None else None,
     }
 
 
 def _member_facts(member: Member) -> dict[str, Any]:
     return {
-        "consumer_id": member.member_id,
-        "instance_id": member.instance_id or None,
+        "consumerId": member.member_id,
+        "instanceId": member.instance_id or None,
         "host": member.host,
-        "client_id": member.client_id,
+        "clientId": member.client_id,
         "partitions": [one._asdict() for one in member.partitions],
         "epoch": member.epoch,
-        "target_epoch": member.target_epoch,
+        "targetEpoch": member.target_epoch,
         "target": [one._asdict() for one in member.target],
         "upgraded": member.is_upgraded,
     }
@@ -234,7 +234,7 @@ def _show_resets(planned: dict[str, Offsets], options: Namespace) -> None:
     rows = [(group, partition, offset) for group, offsets in planned.items() for partition, offset in offsets.items()]
     if options.json:
         for group, (topic, index), offset in rows:
-            print_json({"group": group, "topic": topic, "partition": index, "new_offset": offset})
+            print_json({"group": group, "topic": topic, "partition": index, "newOffset": offset})
     elif options.export:
         has_group = len(options.group) != 1
         print_lines(

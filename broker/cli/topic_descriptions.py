@@ -12,16 +12,14 @@ from broker.cli.output import print_json, print_lines
 from broker.cli.progress import Progress
 from broker.cli.topic_names import existing
 from broker.client.client import Client
-from broker.client.errors import UnsupportedApi, check
+from broker.client.cluster import TopicPartition
+from broker.client.errors import Refused, UnsupportedApi, check
+from broker.client.reassignments import Ongoing, reassignments
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     RequestCursor,
     TopicRequest,
-)
-from protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
 )
 from protocol.uuids import ZERO_UUID, format_uuid, parse_uuid
 
@@ -51,10 +49,6 @@ class Topic(NamedTuple):
     partitions: list[Partition]
     configs: dict[str, str | None]
     min_isr: int
-
-
-Moves = dict[tuple[str, int], Any]
-"""Reassignments under way, by topic and partition."""
 
 
 def run(client: Client, options: Namespace) -> None:
@@ -153,21 +147,19 @@ def _paged(client: Client, names: list[str], limit: int) -> list[Any]:
         cursor = RequestCursor(topic_name=following.topic_name, partition_index=following.partition_index)
 
 
-def _moves(client: Client, topics: Sequence[Topic]) -> Moves:
-    wanted = [
-        ListPartitionReassignmentsTopics(name=topic.name, partition_indexes=[part.number for part in topic.partitions])
-        for topic in topics
-    ]
-    response = client.ask(ListPartitionReassignmentsRequest(topics=wanted), broker=client.controller())
-    if response.error_code:
+def _moves(client: Client, topics: Sequence[Topic]) -> Ongoing:
+    try:
+        return reassignments(
+            client, [TopicPartition(one.name, part.number) for one in topics for part in one.partitions]
+        )
+    except Refused:
         return {}  # who may describe a topic need not be allowed to see how it moves
-    return {(row.name, part.partition_index): part for row in response.topics for part in row.partitions}
 
 
 # --- what is shown of it
 
 
-def _is_shown(topic: Topic, partition: Partition, moves: Moves, options: Namespace, live: set[int]) -> bool:
+def _is_shown(topic: Topic, partition: Partition, moves: Ongoing, options: Namespace, live: set[int]) -> bool:
     """Tell whether one of the reports asked for has the partition."""
     in_sync = len(partition.isr)
     has_leader = partition.leader >= 0
@@ -179,15 +171,15 @@ def _is_shown(topic: Topic, partition: Partition, moves: Moves, options: Namespa
     )
 
 
-def _replication_factor(topic: Topic, partition: Partition, moves: Moves) -> int:
+def _replication_factor(topic: Topic, partition: Partition, moves: Ongoing) -> int:
     """Count the replicas that a partition has outside of a reassignment."""
-    move = moves.get((topic.name, partition.number))
+    move = moves.get(TopicPartition(topic.name, partition.number))
     if move is None or not {*move.adding_replicas, *move.removing_replicas} & set(partition.replicas):
         return len(partition.replicas)
     return len(move.replicas) - len(move.adding_replicas)
 
 
-def _chosen(topic: Topic, moves: Moves, options: Namespace, live: set[int]) -> tuple[bool, list[Partition]]:
+def _chosen(topic: Topic, moves: Ongoing, options: Namespace, live: set[int]) -> tuple[bool, list[Partition]]:
     """Decide whether a topic's own line is shown, and which of its partitions are."""
     if options.topics_with_overrides:
         return bool(topic.configs), []
@@ -202,7 +194,7 @@ def _chosen(topic: Topic, moves: Moves, options: Namespace, live: set[int]) -> t
     return False, [part for part in topic.partitions if _is_shown(topic, part, moves, options, live)]
 
 
-def _as_text(topic: Topic, moves: Moves, options: Namespace, live: set[int]) -> Iterator[str]:
+def _as_text(topic: Topic, moves: Ongoing, options: Namespace, live: set[int]) -> Iterator[str]:
     is_head_shown, partitions = _chosen(topic, moves, options, live)
     if is_head_shown:
         topic_id = "" if topic.topic_id == ZERO_UUID else f"\tTopicId: {format_uuid(topic.topic_id)}"
@@ -213,7 +205,7 @@ def _as_text(topic: Topic, moves: Moves, options: Namespace, live: set[int]) -> 
             f"\tReplicationFactor: {factor}\tConfigs: {configs}"
         )
     for part in partitions:
-        move = moves.get((topic.name, part.number))
+        move = moves.get(TopicPartition(topic.name, part.number))
         moving = (
             f"\tAdding Replicas: {_ids(move.adding_replicas)}\tRemoving Replicas: {_ids(move.removing_replicas)}"
             if move
@@ -230,13 +222,13 @@ def _ids(brokers: list[int] | None) -> str:
     return "N/A" if brokers is None else ",".join(map(str, brokers))
 
 
-def _as_json(topic: Topic, moves: Moves, options: Namespace, live: set[int]) -> dict[str, Any] | None:
+def _as_json(topic: Topic, moves: Ongoing, options: Namespace, live: set[int]) -> dict[str, Any] | None:
     is_head_shown, partitions = _chosen(topic, moves, options, live)
     if not is_head_shown and not partitions:
         return None
     rows = []
     for part in partitions:
-        move = moves.get((topic.name, part.number))
+        move = moves.get(TopicPartition(topic.name, part.number))
         row: dict[str, Any] = {
             "partition": part.number,
             "leader": part.leader if part.leader >= 0 else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from broker.client.client import Client
 from broker.client.cluster import TopicPartition
@@ -14,13 +14,21 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
 )
 
+Ongoing = dict[TopicPartition, OngoingPartitionReassignment]
 
-def reassignments(client: Client) -> dict[TopicPartition, OngoingPartitionReassignment]:
-    """Return the reassignments between brokers that are under way. Raises: Refused."""
-    response = client.ask_retrying(ListPartitionReassignmentsRequest(topics=None), broker=client.controller())
+
+def reassignments(client: Client, partitions: Iterable[TopicPartition] | None = None) -> Ongoing:
+    """Return the reassignments between brokers that are under way, all or those of partitions. Raises: Refused."""
+    topics: dict[str, ListPartitionReassignmentsTopics] = {}
+    for name, index in partitions or ():
+        topic = topics.setdefault(name, ListPartitionReassignmentsTopics(name=name, partition_indexes=[]))
+        topic.partition_indexes.append(index)
+    request = ListPartitionReassignmentsRequest(topics=None if partitions is None else list(topics.values()))
+    response = client.ask_retrying(request, broker=client.controller())
     check(response.error_code, response.error_message)
     return {
         TopicPartition(topic.name, row.partition_index): row for topic in response.topics for row in topic.partitions

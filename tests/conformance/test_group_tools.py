@@ -105,7 +105,7 @@ def test_a_group_goes_on_where_it_was(bootstrap: str, unique: str):
     assert consume(bootstrap, *group, "--max-messages", "3") == ["0", "1", "2"]
     (found,) = [json.loads(line) for line in _groups(bootstrap, "--describe", "--group", f"{unique}-g", "--json")]
     assert (found["state"], found["type"]) == ("Empty", "Consumer")
-    assert [(row["current_offset"], row["log_end_offset"], row["lag"]) for row in found["offsets"]] == [(3, 10, 7)]
+    assert [(row["currentOffset"], row["logEndOffset"], row["lag"]) for row in found["offsets"]] == [(3, 10, 7)]
     assert consume(bootstrap, *group, "--max-messages", "7") == [str(number) for number in range(3, 10)]
 
 
@@ -119,7 +119,7 @@ def test_a_signal_ends_it_with_what_was_written_committed(
     assert consuming[0].lines(2) == ["a", "b"]
     assert consuming[0].end(number) == (status, "Processed a total of 2 messages\n")
     (found,) = [json.loads(line) for line in _groups(bootstrap, "--describe", "--group", group, "--json")]
-    assert (found["state"], [row["current_offset"] for row in found["offsets"]]) == ("Empty", [2])
+    assert (found["state"], [row["currentOffset"] for row in found["offsets"]]) == ("Empty", [2])
 
 
 def test_two_share_a_topic_and_one_takes_over(broker_factory: BrokerFactory, unique: str, consuming: list[Consuming]):
@@ -180,7 +180,7 @@ def test_offsets_are_reset_from_what_was_exported(bootstrap: str, unique: str, t
         json.loads(line)
         for line in _groups(bootstrap, "--reset-offsets", *group, "--all-topics", "--to-current", "--dry-run", "--json")
     ]
-    assert rows == [{"group": f"{unique}-g", "topic": unique, "partition": 0, "new_offset": 2}]
+    assert rows == [{"group": f"{unique}-g", "topic": unique, "partition": 0, "newOffset": 2}]
     assert cli.run("groups", "--delete", *group, "--json", bootstrap=bootstrap) == (
         json.dumps({"group": f"{unique}-g", "error": None}, separators=(",", ":")) + "\n"
     )
