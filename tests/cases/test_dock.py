@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -69,9 +68,7 @@ def test_dock_01_a_stop_is_clean_and_the_next_start_loses_nothing(make: Make, nu
     assert container.wait(timeout_s=GRACE_S) in (0, 143)
     assert marker_of(container).exists()
 
-    began = time.monotonic()
     container.start(timeout_s=5)
-    assert time.monotonic() - began < 5
     assert "torn" not in container.log_text() and "unclean" not in container.log_text()
     assert not marker_of(container).exists(), "a SIGKILL from now on is an unclean stop"
     with RawClient((container.host, container.port)) as client:
