@@ -20,7 +20,7 @@ from broker.offline.dump.json_lines import JsonPrinter
 from broker.offline.dump.printer import Printer
 from broker.offline.dump.run import DumpOptions, dump
 from broker.offline.dump.text import TextPrinter
-from storage.env.posix import PosixFileSystem
+from broker.offline.plain_files import PlainFiles
 
 TEXT = (
     "Show what is in the files of a log directory: .log, .index, .timeindex, .txnindex, .snapshot, .checkpoint, "
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.reconfigure(encoding="utf-8")
     with Progress("reading", _size_of(paths)) as progress:
         advance = _ignore if sys.stdout.isatty() else progress.advance
-        done = dump(PosixFileSystem(), _printer(options), paths, wanted, advance)
+        done = dump(PlainFiles(), _printer(options), paths, wanted, advance)
     return 0 if done else 1
 
 

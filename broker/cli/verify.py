@@ -15,8 +15,8 @@ from broker.cli.errors import CommandError
 from broker.cli.options import Parser
 from broker.cli.output import print_json, print_lines
 from broker.cli.progress import Progress, short
+from broker.offline.plain_files import PlainFiles
 from broker.offline.verify.run import CannotVerify, Verification, Verified
-from storage.env.posix import PosixFileSystem
 
 TEXT = (
     "Check log directories of a broker that is stopped, or copies of them: every batch and record, index, snapshot and "
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
     began_s = time.monotonic()
     try:
         work = Verification(
-            PosixFileSystem(),
+            PlainFiles(),
             options.directories,
             topics=options.topic,
             jobs=options.jobs,

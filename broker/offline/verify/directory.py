@@ -74,7 +74,7 @@ class Directory(NamedTuple):
 def is_locked(directory: str) -> bool:
     """Tell whether a broker has the directory: one of ours holds a lock of one kind, the reference of another."""
     try:
-        lock = os.open(os.path.join(directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(os.path.join(directory, LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -112,9 +112,16 @@ def read_directory(fs: FileSystem, path: str, findings: Findings) -> Directory:
         elif entry.name.endswith(TMP_SUFFIX):
             findings.note("leftover", full, "the write it is of was interrupted")
         elif entry.name == _BOOTSTRAP_SNAPSHOT:
-            check_snapshot(fs, full, findings, is_framed=False)
+            _check_bootstrap(fs, full, findings)
     properties = _read_properties(fs, path, findings, has_logs=bool(logs))
     return Directory(path, _is_clean(fs, path, findings), properties, checkpoints, logs)
+
+
+def _check_bootstrap(fs: FileSystem, path: str, findings: Findings) -> None:
+    try:
+        check_snapshot(fs, path, findings, is_framed=False)
+    except OSError as error:
+        findings.unreadable(path, error)
 
 
 def _read_checkpoint(fs: FileSystem, path: str, findings: Findings) -> dict[TopicPartition, int]:
@@ -122,7 +129,9 @@ def _read_checkpoint(fs: FileSystem, path: str, findings: Findings) -> dict[Topi
         return read_offsets(fs, path)
     except CorruptCheckpoint as error:
         findings.fault("checkpoint", path, error.reason)
-        return {}
+    except OSError as error:
+        findings.unreadable(path, error)
+    return {}
 
 
 def _read_properties(fs: FileSystem, path: str, findings: Findings, *, has_logs: bool) -> MetaProperties | None:
@@ -131,6 +140,9 @@ def _read_properties(fs: FileSystem, path: str, findings: Findings, *, has_logs:
         properties = read_meta_properties(fs, path)
     except CorruptCheckpoint as error:
         findings.fault("identity", full, error.reason)
+        return None
+    except OSError as error:
+        findings.unreadable(full, error)
         return None
     if properties is None and has_logs:
         findings.fault("identity", full, "is missing: nothing tells whose logs these are")
@@ -143,10 +155,13 @@ def _is_clean(fs: FileSystem, path: str, findings: Findings) -> bool:
         content = fs.read_file(full)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        findings.unreadable(full, error)
+        return True
     try:
         if content.strip() and not isinstance(json.loads(content), dict):
             findings.fault("clean-shutdown", full, "is no JSON object")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         findings.fault("clean-shutdown", full, f"is no JSON: {error}")
     return True
 

@@ -129,6 +129,10 @@ class Findings:
         """Take up what is no fault."""
         self.fault(kind, path, what, position, is_excused=True)
 
+    def unreadable(self, path: str, error: OSError) -> None:
+        """Take up what the system says of a file or folder that cannot be read."""
+        self.fault("unreadable", error.filename or path, str(error.strerror))
+
     def take(self, found: Iterable[Finding]) -> None:
         """Take up what somebody else has gathered."""
         self._found += found

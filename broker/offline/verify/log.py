@@ -44,7 +44,7 @@ class LogCheck:
         try:
             return self._run()
         except OSError as error:
-            self._findings.fault("unreadable", error.filename or self._context.directory, str(error.strerror))
+            self._findings.unreadable(self._context.directory, error)
             return LogResult(self._context.tp, self._context.directory, is_damaged=True)
 
     def _run(self) -> LogResult:

@@ -142,7 +142,7 @@ class MetadataCheck:
                 self._findings.fault("quorum-state", path, "names no leaderEpoch")
         except FileNotFoundError:
             return
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self._findings.fault("quorum-state", path, f"is no JSON: {error}")
 
 

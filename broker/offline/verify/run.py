@@ -89,12 +89,7 @@ class Verification:
     def size_bytes(self) -> int:
         """How much there is to be read."""
         folders = [log.path for directory in self._directories for log in directory.logs if self._is_wanted(log)]
-        return sum(
-            entry.size_bytes
-            for folder in (*folders, *self._single)
-            for entry in self._fs.list_dir(folder)
-            if entry.name.endswith(LOG_SUFFIX)
-        )
+        return sum(_size_of(self._fs, folder) for folder in (*folders, *self._single))
 
     def run(self, advance: Callable[[int], None] = lambda count: None) -> Verified:
         """Read everything, and tell how many bytes were. What cannot be read is a fault, never an error."""
@@ -142,7 +137,7 @@ class Verification:
         try:
             end_offset, messages = MetadataCheck(self._fs, log.path, findings).run(result.start_offset)
         except OSError as error:
-            findings.fault("unreadable", error.filename or log.path, str(error.strerror))
+            findings.unreadable(log.path, error)
             return
         if is_wanted:
             self._results.append(result)
@@ -203,3 +198,10 @@ class Verification:
                 if tp not in present and (not self._topics or tp.topic in self._topics):
                     what = f"{tp.topic}-{tp.partition} is missing, by the cluster metadata it is here"
                     self._findings.fault("missing-log", directory.path, what, is_excused=not directory.is_clean)
+
+
+def _size_of(fs: FileSystem, folder: str) -> int:
+    try:
+        return sum(entry.size_bytes for entry in fs.list_dir(folder) if entry.name.endswith(LOG_SUFFIX))
+    except OSError:
+        return 0  # whoever reads it will tell

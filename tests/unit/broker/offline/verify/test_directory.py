@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.offline.verify.directory import is_locked
+from broker.offline.plain_files import PlainFiles
+from broker.offline.verify.directory import is_locked, read_directory
+from broker.offline.verify.findings import Findings
 from storage.env.posix import PosixFileSystem
 
 HOLD = """
@@ -53,3 +55,25 @@ def test_a_lock_file_that_nobody_holds_means_nothing(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert not is_locked(str(tmp_path)), "no locks on this file system"
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    assert not is_locked(str(tmp_path))
+
+
+NAMES = (
+    "meta.properties",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "bootstrap.checkpoint",
+    ".kafka_cleanshutdown",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_read_beside_the_logs_is_a_fault(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).symlink_to(name)
+    findings = Findings()
+    read_directory(PlainFiles(), str(tmp_path), findings)
+    assert [(one.kind, one.path) for one in findings.all()] == [("unreadable", str(tmp_path / name))]
