@@ -107,10 +107,6 @@ class Client:
                 return response
             attempts.pause()
 
-    def version_of(self, api_key: ApiKey, broker: int | None = None) -> int:
-        """Return the version in which an API will be asked. Raises: UnsupportedApi."""
-        return self.connection(broker).version_of(api_key)
-
     def connection(self, broker: int | None = None) -> Connection:
         """Return the connection to a broker, or to any; made when first asked for. Raises: ConnectionFailed."""
         if broker is None:
@@ -149,16 +145,6 @@ class Client:
         return None if controller < 0 else controller
 
     # --- leaders
-
-    def ask_leader(self, partition: TopicPartition, message: Any, code: Callable[[Any], int]) -> Any:
-        """Ask the leader of a partition; `code` finds its error code in the response. Raises: Refused."""
-        done = self.ask_leaders(
-            [partition], lambda _: message, lambda response: [(partition, code(response), response)]
-        )
-        refused, response = done[partition]
-        if refused is not None:
-            raise refused
-        return response
 
     def ask_leaders(
         self,

@@ -9,7 +9,7 @@ import pytest
 
 from broker.client.client import GROUP, Client
 from broker.client.cluster import TopicPartition
-from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, Refused, UnsupportedApi, only
+from broker.client.errors import ClientError, ConnectionFailed, MissingPartition, UnsupportedApi, only
 from broker.client.fetching import fetch
 from broker.client.settings import Settings, parse_bootstrap, settings_of
 from protocol.api_keys import ApiKey
@@ -142,7 +142,7 @@ def test_a_broker_that_does_not_know_the_newest_layout_is_asked_in_one_it_knows(
     rows = [ApiVersion(api_key=18, min_version=0, max_version=2), ApiVersion(api_key=3, min_version=0, max_version=1)]
     old = in_turn(ApiVersionsResponse(error_code=35, api_keys=rows), ApiVersionsResponse(api_keys=rows))
     with ScriptedBroker({ApiKey.API_VERSIONS: old}) as peer, Client(peer.address) as client:
-        assert client.version_of(ApiKey.METADATA) == 1
+        assert client.connection().version_of(ApiKey.METADATA) == 1
         assert [request.version for request in peer.asked] == [4, 2]
 
 
@@ -217,8 +217,9 @@ def test_a_partition_that_is_not_there_is_no_reason_to_wait():
 def test_an_error_of_a_partition_that_stays_is_handed_over():
     with ScriptedBroker({ApiKey.LIST_OFFSETS: lambda _: offset_of(ErrorCode.OFFSET_OUT_OF_RANGE)}) as peer:
         peer.answers[ApiKey.METADATA] = lambda _: peer.metadata([topic(1)])
-        with Client(peer.address) as client, pytest.raises(Refused, match="OFFSET_OUT_OF_RANGE"):
-            client.ask_leader(T0, ListOffsetsRequest(), lambda response: response.topics[0].partitions[0].error_code)
+        with Client(peer.address) as client:
+            refused, _ = client.ask_leaders([T0], lambda partitions: ListOffsetsRequest(), offsets_in)[T0]
+    assert refused is not None and refused.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_a_partition_that_an_answer_is_silent_about_is_refused():
