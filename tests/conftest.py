@@ -17,7 +17,7 @@ from tests.harness.broker import BrokerFactory, BrokerProcess, broker_class, ref
 from tests.harness.machine import is_ci, program
 
 # What takes long begins first, so that workers end together; the small files of the last rooms fill up what is left.
-ROOMS = ("crash", "conformance", "page", "cases", "faults", "property", "unit", "tidy")
+ROOMS = ("container", "crash", "metrics", "conformance", "page", "cases", "faults", "property", "unit", "tidy")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,14 +13,22 @@ from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
 from broker.exported.parts import Watched
 from broker.metrics.catalog import jmx, own
-from broker.metrics.sources import AnySource, HistogramSource, Line, Sample, Source, Table, single, single_histogram
+from broker.metrics.sources import (
+    ITEMS_PER_BREATH,
+    AnySource,
+    HistogramSource,
+    Line,
+    Sample,
+    Source,
+    Table,
+    single,
+    single_histogram,
+)
 from storage.dirs.loading import DirLoading
 from storage.dirs.manager import LogManager
 from storage.env.fs import Space
 from storage.log.partition_log import PartitionLog
 from storage.log.retention import Reason
-
-LOGS_PER_BREATH = 64
 
 
 def disk_sources(watched: Watched, retention_seconds: Callable[[], float]) -> Iterator[AnySource]:
@@ -65,7 +73,7 @@ def _dir_lines(logs: LogManager) -> Iterable[Line | None]:
     for number, (path, size_bytes) in enumerate(logs.sizes()):
         counts[path] += 1
         sizes[path] += size_bytes
-        if not number % LOGS_PER_BREATH:
+        if not number % ITEMS_PER_BREATH:
             yield None
     for log_dir in logs.online_dirs():
         yield (log_dir.path,), (counts[log_dir.path], sizes[log_dir.path])

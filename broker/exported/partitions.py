@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from broker.metrics.catalog import jmx
 from broker.metrics.instruments import TopicStats
-from broker.metrics.sources import AnySource, Line, Table, single
+from broker.metrics.sources import ITEMS_PER_BREATH, AnySource, Line, Table, single
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from broker.partition.traffic import Traffic
-
-PARTITIONS_PER_BREATH = 64
 
 
 def partition_sources(partitions: PartitionManager) -> Iterator[AnySource]:
@@ -102,7 +100,7 @@ def _replicas(partition: Partition) -> tuple[int, int, int, int, int]:
 def _counts(partitions: PartitionManager) -> Iterable[Line | None]:
     leaders = under_replicated = under_required = at_required = 0
     for number, partition in enumerate(tuple(partitions)):
-        if not number % PARTITIONS_PER_BREATH:
+        if not number % ITEMS_PER_BREATH:
             yield None
         if partition.is_leader:
             _, _, is_missing, is_under, is_at = _replicas(partition)

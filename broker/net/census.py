@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from broker.metrics.sources import ITEMS_PER_BREATH
 from broker.net.connection import Connection
-
-CONNECTIONS_PER_BREATH = 64
 
 
 class Held(NamedTuple):
@@ -29,7 +28,7 @@ def held_by(connections: Iterable[Connection]) -> Iterator[Held | None]:
     """Give one answer at last, and None where the walk may pause."""
     received = buffers = unsent = 0
     for index, connection in enumerate(tuple(connections)):
-        if not index % CONNECTIONS_PER_BREATH:
+        if not index % ITEMS_PER_BREATH:
             yield None
         received += len(connection.kept)
         if connection.own is not None:
@@ -43,7 +42,7 @@ def waiting_by_api(connections: Iterable[Connection]) -> Iterator[Counter[int] |
     """Count the requests that wait, by API key; give one answer at last, and None where the walk may pause."""
     waiting: Counter[int] = Counter()
     for index, connection in enumerate(tuple(connections)):
-        if not index % CONNECTIONS_PER_BREATH:
+        if not index % ITEMS_PER_BREATH:
             yield None
         if connection.waiting is not None and not connection.muted:
             waiting[connection.context.api_key] += 1
@@ -54,7 +53,7 @@ def by_listener(connections: Iterable[Connection]) -> Iterator[Counter[str] | No
     """Count connections by listener; give one answer at last, and None where the walk may pause."""
     found: Counter[str] = Counter()
     for index, connection in enumerate(tuple(connections)):
-        if not index % CONNECTIONS_PER_BREATH:
+        if not index % ITEMS_PER_BREATH:
             yield None
         found[connection.listener.name] += 1
     yield found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from broker.net.census import CONNECTIONS_PER_BREATH, Held, by_listener, held_by, waiting_by_api
+from broker.metrics.sources import ITEMS_PER_BREATH
+from broker.net.census import Held, by_listener, held_by, waiting_by_api
 
 
 def connection(**values: Any) -> Any:
@@ -45,6 +46,6 @@ def test_connections_are_counted_by_listener() -> None:
 
 
 def test_a_long_walk_pauses() -> None:
-    many = [connection()] * (3 * CONNECTIONS_PER_BREATH)
+    many = [connection()] * (3 * ITEMS_PER_BREATH)
     for walk in (held_by, waiting_by_api, by_listener):
         assert [one is None for one in walk(many)] == [True, True, True, False]
