@@ -25,6 +25,7 @@ from broker.version import VERSION
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_what_is_closed()
     try:
         status = _run(words)
         sys.stdout.flush()
@@ -33,11 +34,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"odradek: {error.message}", file=sys.stderr)
         return error.status
     except BrokenPipeError:
-        # The interpreter flushes standard output once more at its end, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_output_up()
         return 128 + signal.SIGPIPE
+    except OSError as error:  # a full disk behind standard output, a folder as standard input
+        _give_output_up()
+        print(f"odradek: {error.filename or 'standard input or output'}: {error.strerror or error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+
+
+def _open_what_is_closed() -> None:
+    """Read nothing from, and write nothing to, the standard files that whoever called us has closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we run
+
+
+def _give_output_up() -> None:
+    """Have the interpreter, which flushes standard output once more at its end, not fail with it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:

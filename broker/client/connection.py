@@ -8,6 +8,7 @@ sides speak, or below the bound that the caller sets.
 from __future__ import annotations
 
 import socket
+import struct
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -118,7 +119,10 @@ class Connection:
         self._correlation_id = self._correlation_id % LAST_CORRELATION_ID + 1
         header = request_header(message.API_KEY, version, self._correlation_id, self._settings.client_id)
         # The size comes first and is known last.
-        chunks: list[Any] = encode(message, version, bytes(SIZE_BYTES) + header)
+        try:
+            chunks: list[Any] = encode(message, version, bytes(SIZE_BYTES) + header)
+        except struct.error as error:
+            raise ClientError(f"a number is out of its range in {message.API_KEY.name}: {error}") from error
         size = sum(map(len, chunks)) - SIZE_BYTES
         chunks[0][:SIZE_BYTES] = size.to_bytes(SIZE_BYTES, "big")
         self._socket.settimeout(self._settings.request_timeout_s)

@@ -13,6 +13,9 @@ MAX_RESPONSE_BYTES = 256 << 20
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 PORT = 9092
+MAX_MS = (1 << 31) - 1
+MAX_DIGITS = 20
+"""Of a number that is looked at."""
 
 
 class Settings(NamedTuple):
@@ -68,6 +71,8 @@ def _seconds(properties: Mapping[str, str], name: str, default_s: float) -> floa
     text = properties.get(name)
     if text is None:
         return default_s
-    if not text.isdecimal():
-        raise ClientError(f"Invalid value {text[:80]} for configuration {name}: expected milliseconds")
+    if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) > MAX_MS:
+        raise ClientError(
+            f"Invalid value {text[:80]} for configuration {name}: expected milliseconds, {MAX_MS} at most"
+        )
     return int(text) / 1000

@@ -171,3 +171,17 @@ def test_tools_load_nothing_of_the_broker():
             *("broker.runtime", "broker.runtime.garbage", "broker.version"),
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "words", "said"),
+    [
+        ("> /dev/full", "No space left on device", "help"),
+        ("<&- >&-", "cannot connect", "produce --topic t --bootstrap-server 127.0.0.1:1"),
+    ],
+)
+def test_a_standard_file_that_is_full_or_closed_is_one_line(redirection, words, said):
+    command = f'"{sys.executable}" -m broker {said} {redirection}'
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("odradek: ") and words in ended.stderr and ended.stderr.count("\n") == 1

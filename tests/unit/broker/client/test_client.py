@@ -16,7 +16,7 @@ from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.list_offsets import (
@@ -320,3 +320,15 @@ def test_settings_are_those_of_a_java_client():
         settings_of({"security.protocol": "SASL_SSL"})
     with pytest.raises(ClientError, match=r"Invalid value soon for configuration request\.timeout\.ms"):
         settings_of({"request.timeout.ms": "soon"})
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "2147483648", "9" * 5000])
+def test_a_time_that_is_none_is_refused(text):
+    with pytest.raises(ClientError, match=r"request\.timeout\.ms: expected milliseconds"):
+        settings_of({"request.timeout.ms": text})
+
+
+def test_a_number_that_does_not_fit_is_refused_before_it_is_sent():
+    out_of_range = pytest.raises(ClientError, match="out of its range in FETCH")
+    with ScriptedBroker() as broker, Client(broker.address) as client, out_of_range:
+        client.ask(FetchRequest(max_wait_ms=1 << 40, topics=[]))
