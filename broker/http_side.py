@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -69,7 +70,10 @@ class HttpSide:
         try:
             self.port = await self._server.open(host, port)
         except OSError as refused:
-            raise OSError(f"odradek.http.listener cannot bind {host}:{port}: {refused.strerror}") from refused
+            # asyncio's own words for a port that is taken name the address once more.
+            code = refused.errno or 0
+            reason = os.strerror(code) if code > 0 else refused.strerror or str(refused)
+            raise OSError(f"odradek.http.listener cannot bind {host}:{port}: {reason}") from refused
         if self._has_status:
             self._parts.lines.open()
             self._scheduler.every("status samples", INTERVAL_MS, self._parts.samples.take)

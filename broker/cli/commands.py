@@ -30,7 +30,6 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("serve", "run the broker in the foreground", "kafka-server-start.sh"),
             Command("config", "print the configuration in force and where each value comes from"),
             Command("storage", "make ids and format log directories", "kafka-storage.sh"),
-            Command("cluster", "tell which cluster a broker belongs to", "kafka-cluster.sh"),
         ),
     ),
     (
@@ -38,18 +37,19 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("topics", "list, create, describe, change and delete topics", "kafka-topics.sh"),
             Command("configs", "describe and change configs and quotas", "kafka-configs.sh"),
-            Command("get-offsets", "print offsets of partitions", "kafka-get-offsets.sh"),
-            Command("reassign-partitions", "move partitions between log directories", "kafka-reassign-partitions.sh"),
-            Command("delete-records", "delete records up to an offset", "kafka-delete-records.sh"),
-            Command("produce", "send lines to a topic", "kafka-console-producer.sh"),
-            Command("log-dirs", "print what lies in the log directories", "kafka-log-dirs.sh"),
-            Command("api-versions", "print which APIs the brokers offer", "kafka-broker-api-versions.sh"),
             Command(
                 "groups",
                 "list and describe consumer groups; reset their offsets; delete them",
                 "kafka-consumer-groups.sh",
             ),
+            Command("produce", "send lines to a topic", "kafka-console-producer.sh"),
             Command("consume", "write the records of topics to standard output", "kafka-console-consumer.sh"),
+            Command("get-offsets", "print offsets of partitions", "kafka-get-offsets.sh"),
+            Command("delete-records", "delete records up to an offset", "kafka-delete-records.sh"),
+            Command("reassign-partitions", "move partitions between log directories", "kafka-reassign-partitions.sh"),
+            Command("log-dirs", "print what lies in the log directories", "kafka-log-dirs.sh"),
+            Command("api-versions", "print which APIs the brokers offer", "kafka-broker-api-versions.sh"),
+            Command("cluster", "tell which cluster a broker belongs to", "kafka-cluster.sh"),
         ),
     ),
     (

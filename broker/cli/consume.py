@@ -15,6 +15,7 @@ from typing import Any
 from broker.cli.consume_options import Plan, parse
 from broker.cli.errors import CommandError
 from broker.cli.online import connected
+from broker.cli.output import write_all
 from broker.cli.record_format import UnreadableRecord
 from broker.client.client import Client
 from broker.client.cluster import TopicPartition
@@ -107,8 +108,7 @@ def _write(
                 break
             print(f"odradek: {reason}", file=sys.stderr)
         done.append(consumed)
-    sys.stdout.buffer.write(lines)
-    sys.stdout.buffer.flush()
+    write_all(lines)
     for consumed in done:
         consumer.took(consumed)
     count.written += len(done)

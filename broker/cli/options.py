@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from broker.cli.errors import CommandError
+from broker.version import VERSION
 
 HELP_WIDTH = 100
 MISUSED_TOOL = 1
@@ -31,6 +32,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, name: str, text: str, *, misuse_status: int = MISUSED_TOOL) -> None:
         super().__init__(prog=f"odradek {name}", description=text, formatter_class=_Help)
         self._misuse_status = misuse_status
+        self.add_argument("--version", action="version", version=VERSION, help="print the version and exit")
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""

@@ -145,7 +145,7 @@ def json_format(consumed: Consumed) -> bytes:
         "value": _json_of(record.value),
         "headers": [[name, _json_of(value)] for name, value in record.headers],
     }
-    return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def no_format(consumed: Consumed) -> bytes:

@@ -185,3 +185,11 @@ def test_a_standard_file_that_is_full_or_closed_is_one_line(redirection, words, 
     ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=30, check=False)
     assert ended.returncode == 1
     assert ended.stderr.startswith("odradek: ") and words in ended.stderr and ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_tells_the_version_as_kafkas_scripts_do(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"{VERSION}\n"
