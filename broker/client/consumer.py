@@ -105,12 +105,14 @@ class Consumer:
         self._commits = commits and membership is not None
         self._positions: dict[TopicPartition, int] = {}  # the next offset to fetch; changed by poll
         self._was_connected = False  # changed by poll
-        self._taken: dict[TopicPartition, int] = {}  # the offset after what the caller took, not committed yet
+        self._taken: dict[TopicPartition, int] = {}  # where the group is to go on, not committed yet; changed by took
+        self._ends: dict[TopicPartition, tuple[int, int]] = {}  # of the last fetch: its last record, where to go on
 
     def poll(self, timeout_s: float) -> list[Consumed]:
         """Return the next records, none when there are none within the time or something else was to do.
 
-        Once it has been connected, brokers that cannot be reached are waited for. Raises: ClientError.
+        Who polls again is done with what came before. Once it has been connected, brokers that cannot be reached are
+        waited for. Raises: ClientError.
         """
         try:
             self._take_assignment()
@@ -127,6 +129,10 @@ class Consumer:
             if code and code != ErrorCode.OFFSET_OUT_OF_RANGE and not is_retriable(code):
                 raise Refused(code)
             if not code:
+                if records:
+                    self._ends[partition] = (records[-1].record.offset, next_offset)
+                elif next_offset > self._positions[partition]:
+                    self._taken[partition] = next_offset
                 self._positions[partition] = next_offset
                 found += records
         if not found and any(answer.error_code for answer in answers):
@@ -142,12 +148,15 @@ class Consumer:
         answers = fetch(self._client, self._positions, max_wait_ms=wait_ms, isolation_level=self._isolation_level)
         outside = [one.partition for one in answers if one.error_code == ErrorCode.OFFSET_OUT_OF_RANGE]
         if outside:
-            self._positions.update(self._found(outside, self._start.time))
+            self._begin(self._found(outside, self._start.time))
         return answers
 
     def took(self, consumed: Consumed) -> None:
         """Note that the caller is done with a record, and all before it in its partition."""
-        self._taken[consumed.partition] = consumed.record.offset + 1
+        last, next_offset = self._ends[consumed.partition]
+        offset = consumed.record.offset
+        # What follows the last record of a fetch is for nobody: the end of a transaction, what was compacted away.
+        self._taken[consumed.partition] = next_offset if offset == last else offset + 1
 
     def commit(self) -> None:
         """Commit what was taken. Raises: Refused, ConnectionFailed."""
@@ -195,9 +204,14 @@ class Consumer:
             self._positions.update((one, committed[one].offset) for one in new if one in committed)
         others = [one for one in new if one not in self._positions]
         if self._start.offset is not None:
-            self._positions.update(dict.fromkeys(others, self._start.offset))
+            self._begin(dict.fromkeys(others, self._start.offset))
         else:
-            self._positions.update(self._found(others, self._start.time))
+            self._begin(self._found(others, self._start.time))
+
+    def _begin(self, positions: dict[TopicPartition, int]) -> None:
+        """Read from here. A group is told so even if no record comes: its next member must not miss what does."""
+        self._positions.update(positions)
+        self._taken.update(positions)
 
     def _found(self, partitions: list[TopicPartition], time: int) -> dict[TopicPartition, int]:
         """Find where to begin; a partition that has no leader yet is left for later."""

@@ -109,6 +109,24 @@ def test_a_group_goes_on_where_it_was(bootstrap: str, unique: str):
     assert consume(bootstrap, *group, "--max-messages", "7") == [str(number) for number in range(3, 10)]
 
 
+def test_a_group_that_has_read_nothing_yet_misses_nothing_afterwards(bootstrap: str, unique: str):
+    send(bootstrap, unique, "before")
+    group = ("--topic", unique, "--group", f"{unique}-g", "--timeout-ms", "1000")
+    assert consume(bootstrap, *group) == []
+    send(bootstrap, unique, "meanwhile")
+    assert consume(bootstrap, *group) == ["meanwhile"]
+
+
+def test_the_end_of_a_transaction_is_no_lag(bootstrap: str, unique: str):
+    group = ("--topic", unique, "--group", f"{unique}-g", "--from-beginning", "--timeout-ms", "1000")
+    send(bootstrap, unique, "a", **{"transactional.id": f"commit-{unique}"})
+    assert consume(bootstrap, *group) == ["a"]
+    send(bootstrap, unique, "b", **{"transactional.id": f"abort-{unique}"})
+    assert consume(bootstrap, *group, "--isolation-level", "read_committed") == []
+    (found,) = [json.loads(line) for line in _groups(bootstrap, "--describe", "--group", f"{unique}-g", "--json")]
+    assert [(row["currentOffset"], row["logEndOffset"], row["lag"]) for row in found["offsets"]] == [(4, 4, 0)]
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_what_was_written_committed(
     bootstrap: str, unique: str, consuming: list[Consuming], number: signal.Signals, status: int
