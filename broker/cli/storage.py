@@ -1,16 +1,17 @@
 """`odradek storage random-uuid | format | info`: what `kafka-storage.sh` is called for in scripts.
 
 The broker formats fresh log directories by itself when it starts; `format` is for those who want the cluster id settled
-before. Features and voters are not chosen here: options that say something of them are taken and do nothing.
+before. Features, voters and credentials are not chosen here: options that say something of them are taken with a warning.
 """
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
 from broker.cli.errors import CommandError
-from broker.cli.options import Parser
+from broker.cli.options import Parser, has
 from broker.cli.output import print_lines
 from config.build import broker_config
 from config.errors import InvalidConfig
@@ -29,6 +30,9 @@ WITHOUT_EFFECT = ("--release-version", "--feature", "--initial-controllers", "--
 def run(arguments: Sequence[str]) -> int:
     """Make an id, format directories, or say whose they are."""
     options = _parser().parse_args(arguments)
+    for name in WITHOUT_EFFECT:
+        if has(options, name.removeprefix("--")):
+            print(f"odradek: warning: {name} is ignored", file=sys.stderr)
     if options.action == "random-uuid":
         print_lines([_random_id()])
         return 0

@@ -58,3 +58,12 @@ def test_what_is_formatted_is_left_alone_and_refused_unless_that_is_wanted(
 def test_what_is_missing_is_said_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["storage", *arguments]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_is_not_chosen_here_is_told(config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--release-version", "3.9", "--add-scram", "SCRAM-SHA-256=[name=alice,password=secret]")
+    assert main(["storage", "format", "-t", ID, "-c", config, *options]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "odradek: warning: --release-version is ignored",
+        "odradek: warning: --add-scram is ignored",
+    ]
