@@ -1,7 +1,7 @@
 """`odradek storage random-uuid | format | info`: what `kafka-storage.sh` is called for in scripts.
 
 The broker formats fresh log directories by itself when it starts; `format` is for those who want the cluster id settled
-before. Features, voters and credentials are not chosen here: options that say something of them are taken with a warning.
+before. Features, voters and credentials are not chosen here: options that say something of them get a warning.
 """
 
 from __future__ import annotations
