@@ -24,7 +24,7 @@ from storage.segment.segment import Segment
 from storage.segment.view import SegmentView
 
 NO_TIME = -1
-"""Of records in the oldest format, which bear no time."""
+"""Of records in the oldest format, which bear no time, and of those whose producer says 0 for want of a better one."""
 
 
 class _Wanted(NamedTuple):
@@ -115,4 +115,4 @@ def time_of(header: BatchHeader) -> int:
     """Give the time a batch bears: of its append, else of its first record as the producer said."""
     if header.attributes & (LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT):  # the latter keeps another time in the base
         return header.max_timestamp
-    return header.base_timestamp if header.base_timestamp >= 0 else NO_TIME
+    return header.base_timestamp if header.base_timestamp > 0 else NO_TIME

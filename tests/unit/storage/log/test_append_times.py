@@ -78,6 +78,13 @@ def test_a_record_of_the_oldest_format_bears_no_time():
     assert time_of(header) == NO_TIME
 
 
+def test_a_producer_that_says_zero_says_nothing(open_log):
+    log = open_log()
+    append(log, timestamp=0)
+    append(log, timestamp=1)
+    assert log.append_times([0, 1]).run() == {0: NO_TIME, 1: 1}
+
+
 def test_a_batch_that_keeps_its_delete_horizon_gives_its_largest_timestamp():
     header = BatchHeader(0, 50, 0, 2, 0, DELETE_HORIZON_BIT, 0, NOW + 9_999_999, NOW, -1, -1, -1, 1)
     assert time_of(header) == NOW
