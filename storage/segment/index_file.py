@@ -16,7 +16,7 @@ from typing import Final
 
 from storage.env.fs import File, FileSystem
 from storage.errors import CorruptIndex
-from storage.segment.open_files import OpenFiles, OpenSegment
+from storage.segment.open_files import Counted
 
 PAGE_ENTRIES: Final = 512  # the binary search ends with one read of at most this many entries
 MAX_WAITING_ENTRIES: Final = 32
@@ -28,10 +28,9 @@ class IndexFile:
     __slots__ = (
         "_file",
         "_fs",
-        "_open_files",
-        "_segment",
         "_waiting",
         "count",
+        "counted",
         "entry_size",
         "max_entries",
         "path",
@@ -47,13 +46,7 @@ class IndexFile:
         self._waiting = bytearray()  # the newest of them, which are not in the file yet
         self.writable = False  # true while the file has its full length
         self._file: File | None = None
-        # Set once by count_in: who counts open files, and what they count.
-        self._open_files: OpenFiles | None = None
-        self._segment: OpenSegment | None = None
-
-    def count_in(self, open_files: OpenFiles, segment: OpenSegment) -> None:
-        """Let the descriptor count among those of its segment, also where nothing but the index is looked at."""
-        self._open_files, self._segment = open_files, segment
+        self.counted: Counted | None = None  # set once by Segment.count_in
 
     def load(self, size_bytes: int) -> None:
         """Take over an existing file of that length, all of it entries. Raises: CorruptIndex on a broken entry."""
@@ -194,8 +187,8 @@ class IndexFile:
     def _open(self) -> File:
         if self._file is None:
             self._file = self._fs.open(self.path, create=True)
-            if self._open_files is not None and self._segment is not None:
-                self._open_files.note_open(self._segment)
+            if self.counted is not None:
+                self.counted.opened()
         return self._file
 
     def _close_file(self) -> None:

@@ -33,7 +33,7 @@ from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer, DirectFile, File, FileSystem
 from storage.errors import DISK_FAULTS
 from storage.segment.direct_tail import DirectTail, DirectWrite, reserve
-from storage.segment.open_files import OpenFiles, OpenSegment
+from storage.segment.open_files import Counted
 from storage.segment.region import FileRegion, MemoryRegion, Region
 
 HEADER_WINDOW_BYTES: Final = 8192  # two index intervals: one read usually ends a walk that an index entry began
@@ -83,10 +83,9 @@ class LogFile:
         "_is_reserved",
         "_queue",
         "allocation",
+        "counted",
         "file",
-        "open_files",
         "path",
-        "segment",
         "size",
         "tail",
         "writer",
@@ -109,16 +108,14 @@ class LogFile:
         self.writer: Writer | None = None  # who takes the appends: the file, or this object for its tail
         self.tail: DirectTail | None = None  # set while the file is written past the page cache
         self._is_reserved = False  # space was reserved that a cut gives back
-        # Set once by Segment.count_in: who counts open files, and what they count.
-        self.open_files: OpenFiles | None = None
-        self.segment: OpenSegment | None = None
+        self.counted: Counted | None = None  # set once by Segment.count_in
 
     def open(self, *, create: bool = False) -> File:
         """Return the open file, opening it when needed."""
         if self.file is None:
             self.file = self._fs.open(self.path, create=create)
-            if self.open_files is not None and self.segment is not None:
-                self.open_files.note_open(self.segment)
+            if self.counted is not None:
+                self.counted.opened()
         return self.file
 
     @property
@@ -375,8 +372,8 @@ class LogFile:
 
     def count_out(self) -> None:
         """Let the segment count as one without open files, unless the `.log` is open."""
-        if self.file is None and self.open_files is not None and self.segment is not None:
-            self.open_files.note_closed(self.segment)
+        if self.file is None and self.counted is not None:
+            self.counted.closed()
 
     @property
     def is_waiting(self) -> bool:

@@ -69,3 +69,21 @@ class OpenFiles:
             segment.release_files()
             if len(self._sizes) <= max_segments:
                 return
+
+
+class Counted:
+    """The part of one segment in the count: its files say here when they are opened, and when none is open."""
+
+    __slots__ = ("_open_files", "_segment")
+
+    def __init__(self, open_files: OpenFiles, segment: OpenSegment) -> None:
+        self._open_files = open_files
+        self._segment = segment
+
+    def opened(self) -> None:
+        """Count the segment, also where nothing but an index of it is looked at."""
+        self._open_files.note_open(self._segment)
+
+    def closed(self) -> None:
+        """Count the segment no longer."""
+        self._open_files.note_closed(self._segment)

@@ -28,7 +28,7 @@ from storage.segment.names import (
 )
 from storage.segment.offset_index import ENTRY as OFFSET_ENTRY
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from storage.segment.open_files import OpenFiles
+from storage.segment.open_files import Counted, OpenFiles
 from storage.segment.scan import IndexEntries, OffsetOverflow
 from storage.segment.sparse import Placed, sparse_entries
 from storage.segment.time_index import ENTRY as TIME_ENTRY
@@ -113,9 +113,8 @@ class Segment:
 
     def count_in(self, open_files: OpenFiles) -> None:
         """Let the files count among those of all logs; they may be closed from then on whenever they are not in use."""
-        self.log.segment, self.log.open_files = self, open_files
-        self.offset_index.file.count_in(open_files, self)
-        self.time_index.file.count_in(open_files, self)
+        counted = Counted(open_files, self)
+        self.log.counted = self.offset_index.file.counted = self.time_index.file.counted = counted
 
     # --- becoming active, sealed, known ---
 
