@@ -117,7 +117,7 @@ class Samples:
         failures = sum(one.failed + one.malformed for one in every)
         lateness = self._loop_watch.lateness
         return _Totals(
-            sum(sum(one.latency.counts) for one in every),
+            sum(one.latency.count for one in every),
             sum(sum(one.errors.values()) for one in every) + failures,
             failures,
             sum(lateness.counts[lateness.bounds.index(LATE_SECONDS) + 1 :]),

@@ -101,5 +101,5 @@ def _took(seconds: float) -> str:
 
 
 def _measured(seconds: Histogram) -> str:
-    count = sum(seconds.counts)
+    count = seconds.count
     return f"{count:,} done, {1000 * seconds.total / count:.1f} ms each" if count else "none yet"
