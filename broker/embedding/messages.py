@@ -6,6 +6,8 @@ import json
 from typing import Any, NamedTuple
 
 MAX_LINE_BYTES = 1 << 20
+STOP_TIMEOUT_S = 40.0
+"""Twice what a broker gives itself to stop; one that has not ended by then hangs in the disk."""
 
 
 class BrokerFailed(Exception):

@@ -15,11 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import native
-from broker.embedding.messages import MAX_LINE_BYTES, BrokerFailed, Order, Ready, Refused, pack, unpack
+from broker.embedding.messages import MAX_LINE_BYTES, STOP_TIMEOUT_S, BrokerFailed, Order, Ready, Refused, pack, unpack
 
 COMMAND = (sys.executable, "-P", "-m", "broker.embedding.child")
-STOP_TIMEOUT_S = 40.0
-"""Twice what the broker gives itself; one that does not end by then hangs in the disk."""
 
 
 class ChildBroker:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import uvloop
 
-from broker.embedding.messages import BrokerFailed, Ready
+from broker.embedding.messages import STOP_TIMEOUT_S, BrokerFailed, Ready
 from broker.embedding.settings import load_settings, ready
 from broker.runtime.descriptors import limit_in_force
 from broker.runtime.failures import for_operator
@@ -23,9 +23,6 @@ from broker.serve import START_FAILURES
 from broker.server import Broker
 from config.errors import InvalidConfig
 from config.load import Loaded
-
-STOP_TIMEOUT_S = 40.0
-"""Twice what the broker gives itself; a thread that has not ended by then hangs in the disk and is left behind."""
 
 
 class _Handle(NamedTuple):
