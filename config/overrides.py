@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from config.errors import InvalidConfig, invalid_value
 from config.keys import TOPIC_KEYS
 from config.resolve import Resolver
+from config.scheduling import check_delivery
 
 VALUE_MAX_BYTES = 32_767
 """Longest value that a configuration record holds."""
@@ -40,7 +41,7 @@ def checked_topic_configs(
     check_compaction_lags(
         resolver.topic_value("min.compaction.lag.ms", values), resolver.topic_value("max.compaction.lag.ms", values)
     )
-    _check_delivery(values, resolver)
+    check_delivery(values, resolver)
     was_remote = (existing or {}).get("remote.storage.enable", "").lower() == "true"
     if resolver.topic_value("remote.storage.enable", values):
         _check_remote_storage(values, resolver)
@@ -83,16 +84,6 @@ def check_compaction_lags(shortest: int, longest: int) -> None:
         raise InvalidConfig(
             f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
         )
-
-
-def _check_delivery(values: Mapping[str, str], resolver: Resolver) -> None:
-    """Refuse to schedule what compaction may drop beforehand, or what has no time of its own."""
-    if resolver.topic_value("delivery.mode", values) != "scheduled":
-        return
-    if "compact" in resolver.topic_value("cleanup.policy", values):
-        raise InvalidConfig("delivery.mode=scheduled is unsupported for compacted topics")
-    if resolver.topic_value("message.timestamp.type", values) == "LogAppendTime":
-        raise InvalidConfig("delivery.mode=scheduled is unsupported with message.timestamp.type=LogAppendTime")
 
 
 def _check_remote_storage(values: Mapping[str, str], resolver: Resolver) -> None:

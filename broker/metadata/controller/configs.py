@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from broker.metadata.controller.exclusions import DeliveryExclusions
 from broker.metadata.controller.plan import MAX_RECORDS_PER_COMMAND, Plan
 from broker.metadata.errors import (
     InvalidConfiguration,
@@ -75,13 +76,14 @@ def plan_alter_configs(
     Raises PolicyViolation when the entries ask for more than one command may do.
     """
     counts = Counter(entry.resource for entry in entries)
+    exclusions = DeliveryExclusions(image, resolver)
     records: list[object] = []
     results: list[AlterResult] = []
     for entry in entries:
         try:
             if counts[entry.resource] > 1:
                 raise InvalidRequest("Each resource must appear at most once.")
-            records.extend(_resource_records(image, entry, resolver, node_id))
+            records.extend(_resource_records(image, entry, resolver, node_id, exclusions))
         except MetadataError as refusal:
             results.append(AlterResult(entry.resource, refusal))
         else:
@@ -105,7 +107,7 @@ def topic_config_records(topic: str, configs: Mapping[str, str]) -> list[ConfigR
 
 
 def _resource_records(
-    image: ClusterImage, entry: ResourceChange, resolver: Resolver, node_id: int
+    image: ClusterImage, entry: ResourceChange, resolver: Resolver, node_id: int, exclusions: DeliveryExclusions
 ) -> Iterator[ConfigRecord]:
     _check_shape(entry)
     kind, name = entry.resource
@@ -117,9 +119,11 @@ def _resource_records(
         after = _topic_values(entry, before, resolver)
         if name not in image.topics_by_name:
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
+        exclusions.take_topic(name, after)
     elif kind == BROKER_RESOURCE:
         _check_broker_name(name, node_id)
         after = _broker_values(entry, before, resolver)
+        exclusions.take_broker(name, after)
     elif kind == GROUP_RESOURCE:
         if not name:
             raise InvalidRequest("Default group resources are not allowed.")

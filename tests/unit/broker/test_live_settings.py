@@ -89,3 +89,20 @@ def test_an_image_is_judged_before_it_is_public(tmp_path: Path) -> None:
     assert rig.settings.takes_replicas(rig.image(cordoned_log_dirs=""))
     assert rig.logs.cordoned == {rig.a, rig.b}
     rig.logs.close(clean=False)
+
+
+def test_a_topic_whose_schedule_the_configuration_excludes_by_now_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file of properties is not held against the topics before it counts."""
+    rig = Rig(tmp_path, log_cleanup_policy="compact")
+    topics = {
+        (TOPIC_RESOURCE, name): {"delivery.mode": mode} for name, mode in (("t", "scheduled"), ("u", "immediate"))
+    }
+    image = ClusterImage("c", configs=topics)
+    rig.settings.apply(image)
+    rig.settings.apply(image)
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
+        "Topic t: delivery.mode=scheduled is unsupported for compacted topics"
+    ]
+    rig.logs.close(clean=False)

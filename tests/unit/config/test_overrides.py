@@ -148,40 +148,6 @@ def test_tiered_topics_that_are_refused(overrides, words):
     assert words in refusal_of({TIER: "true", **overrides})
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {},
-        {"cleanup.policy": ""},
-        {"message.timestamp.type": "CreateTime"},
-        {"delivery.max.delay.ms": "-1"},
-        {"delivery.max.delay.ms": "0", "delivery.schedule.monotonic": "TRUE"},
-    ],
-)
-def test_topics_whose_records_may_be_scheduled(overrides):
-    assert checked_topic_configs({"delivery.mode": "scheduled", **overrides}, EMPTY)["delivery.mode"] == "scheduled"
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({"cleanup.policy": "compact,delete"}, "unsupported for compacted topics"),
-        ({"message.timestamp.type": "LogAppendTime"}, "unsupported with message.timestamp.type=LogAppendTime"),
-        ({"delivery.max.delay.ms": "-2"}, "Value must be at least -1"),
-        ({"delivery.mode": "later"}, "String must be one of: immediate, scheduled"),
-    ],
-)
-def test_topics_whose_records_may_not(overrides, words):
-    assert words in refusal_of({"delivery.mode": "scheduled", **overrides}, EMPTY)
-
-
-def test_scheduling_is_judged_with_what_is_inherited():
-    compacted = Resolver({"log.cleanup.policy": SourcedValue("compact", "test")})
-    assert "compacted topics" in refusal_of({"delivery.mode": "scheduled"}, compacted)
-    allowed = {"delivery.mode": "scheduled", "cleanup.policy": "delete"}
-    assert checked_topic_configs(allowed, compacted) == allowed
-
-
 def test_without_a_tier_its_keys_are_checked_alone_and_otherwise_ignored():
     assert "disabled in the broker" in refusal_of({TIER: "true"}, EMPTY)
     beyond = {"local.retention.ms": "99999999999999", COPY_OFF: "true", "cleanup.policy": "compact"}
