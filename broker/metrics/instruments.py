@@ -14,6 +14,10 @@ LATENCY_BOUNDS_SECONDS = (
 """A produce takes 12 us, a long poll half a second."""
 
 
+DELIVERY_BOUNDS_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+"""A pass of the scheduler is some milliseconds late, a record behind a pending one by whatever that asks for."""
+
+
 class Histogram:
     """Counts observations by fixed upper bounds; the last bucket has none."""
 
@@ -123,12 +127,27 @@ class ScrapeStats:
         self.longest_slice_ns = 0  # of the last scrape
 
 
+class DeliveryStats:
+    """How well scheduled records are released."""
+
+    __slots__ = ("lateness", "wakeups")
+
+    def __init__(self) -> None:
+        self.lateness = Histogram(DELIVERY_BOUNDS_SECONDS)
+        self.wakeups = 0  # passes of the scheduler
+
+    def observe_lateness(self, lateness_ms: int) -> None:
+        """Count a batch that was pending and has become visible."""
+        self.lateness.observe(lateness_ms / 1000)
+
+
 class BrokerStats:
     """Everything counted outside storage."""
 
-    __slots__ = ("refused_frames", "requests", "scrapes")
+    __slots__ = ("deliveries", "refused_frames", "requests", "scrapes")
 
     def __init__(self) -> None:
+        self.deliveries = DeliveryStats()
         self.scrapes = ScrapeStats()
         self.requests: dict[str, RequestStats] = {}
         self.refused_frames = 0
