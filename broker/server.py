@@ -16,15 +16,10 @@ from broker.api.fetch import FetchApi
 from broker.api.fetch_sessions import FetchSessions, random_session_id
 from broker.api.route import Route
 from broker.api.table import join
-from broker.background.checkpoints import Checkpoints
-from broker.background.cleaner.child import CleanerChild
-from broker.background.cleaner.run import Cleaner
 from broker.background.dir_reports import DirReports
 from broker.background.dir_watch import DirWatch
 from broker.background.disk_work import DiskWork
-from broker.background.moves.run import Moves
 from broker.background.recovery import Recovery
-from broker.background.retention import Retention
 from broker.background.sync_times import SyncTimes
 from broker.coordinators import Coordinators
 from broker.exported.parts import Watched
@@ -58,13 +53,12 @@ from broker.runtime.scheduler import Scheduler
 from broker.runtime.tasks import TaskOwner
 from broker.status.parts import Parts
 from broker.telemetry.store import ClientMetricsStore
+from broker.upkeep import Upkeep
 from config.build import (
     broker_config,
-    cleaner_config,
     group_config,
     log_manager_config,
     metrics_config,
-    move_config,
     network_config,
     quota_config,
 )
@@ -86,8 +80,6 @@ logger = logging.getLogger(__name__)
 
 METADATA_HOUSEKEEPING_MS = 60_000
 """How often old parts of the metadata log are looked for, as in Kafka; snapshots that are due by time may be sooner."""
-CLEANER_POOL = "cleaner"
-"""The pool that waits for cleaner processes to end."""
 DRAIN_SHARE = 0.5
 """The part of the stop's bound that clients get; the rest is for flushing what they were acknowledged."""
 
@@ -154,36 +146,16 @@ class Broker:
             self._disk_work,
         )
         self._dir_watch = DirWatch(self._logs, self._dir_reports, self._pools)
-        self._checkpoints = Checkpoints(
-            self._logs, self._partitions, self._disk_work.flushes, self._pools, self._clock, self._log_config
-        )
-        self._retention = Retention(
-            self._partitions,
-            self._pools,
-            self._clock,
-            self._log_config,
-            self._checkpoints,
-            is_busy=lambda tp: self._cleaner.is_busy(tp),
-        )
-        self._cleaner = Cleaner(
+        self._upkeep = Upkeep(
+            resolver,
+            self._live,
             self._logs,
             self._partitions,
+            self._disk_work,
             self._pools,
             self._clock,
             self._rng,
-            lambda: cleaner_config(self._live.resolver(self._image())),
-            partial(CleanerChild.start, partial(self._pools.io, CLEANER_POOL)),
-            self._retention.apply,
-        )
-        self._moves = Moves(
-            self._logs,
-            self._partitions,
-            self._cleaner,
-            self._disk_work,
-            self._checkpoints,
-            self._pools,
-            self._clock.monotonic_ns,
-            move_config(resolver),
+            self._image,
             lambda directories: self._controller.assign_directories(directories),
         )
         self._sessions = FetchSessions(
@@ -201,7 +173,7 @@ class Broker:
             first_reserved_fd=first_reserved(open_files_limit),
         )
         self._settings = LiveSettings(
-            self._live, self._logs, self._recovery, self._listeners, self._moves, metrics_config(resolver)
+            self._live, self._logs, self._recovery, self._listeners, self._upkeep.moves, metrics_config(resolver)
         )
         self._cluster_id = ""
         self._metadata_dir: LogDir
@@ -290,7 +262,7 @@ class Broker:
         parts = Parts(
             self._config,
             self._watched(),
-            self._retention,
+            self._upkeep.retention,
             lambda: self._coordinators,
             self._clock,
             started_ns=self._started_ns,
@@ -355,8 +327,8 @@ class Broker:
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._settings.publish)
         self._controller.subscribe(self._quotas.publish)
-        self._controller.subscribe(self._cleaner.publish)
-        self._controller.subscribe(self._moves.publish)
+        self._controller.subscribe(self._upkeep.cleaner.publish)
+        self._controller.subscribe(self._upkeep.moves.publish)
         self._controller.subscribe(self._dir_reports.publish)
         self._controller.subscribe(self._follow_coordinators)
         self._controller.subscribe(ChangeLog(self._image()).publish)
@@ -405,18 +377,13 @@ class Broker:
 
     async def _start_background(self) -> None:
         self._dir_watch.start(self._scheduler, self._metadata_dir)
-        self._checkpoints.start(self._scheduler)
-        self._retention.start(self._scheduler)
         self._quotas.start(self._scheduler)
-        await self._moves.start()
-        if cleaner_config(self._resolver).enable:
-            self._cleaner.start()
+        await self._upkeep.start(self._scheduler)
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms or METADATA_HOUSEKEEPING_MS
         self._scheduler.every("metadata", min(interval_ms, METADATA_HOUSEKEEPING_MS), self._controller.housekeep)
 
     async def _stop_background(self) -> None:
-        await self._moves.close()
-        await self._cleaner.close()
+        await self._upkeep.close()
         await self._scheduler.close()
         await self._disk_work.close()
 
@@ -433,8 +400,8 @@ class Broker:
             self._coordinators.transactions,
             self._coordinators.producer_ids,
             self._sessions,
-            self._checkpoints.save_log_starts,
-            self._moves,
+            self._upkeep.checkpoints.save_log_starts,
+            self._upkeep.moves,
             self._logs,
             self._coordinators.verifier,
             self._coordinators.markers,
@@ -490,8 +457,8 @@ class Broker:
             self._recovery,
             self._disk_work,
             self._storage_stats,
-            self._cleaner,
-            self._moves,
+            self._upkeep.cleaner,
+            self._upkeep.moves,
             self._logs,
             self._dir_watch,
             self._client_metrics,
