@@ -2,7 +2,8 @@
 
 Deliberate differences: what is read is sent as soon as no more is there to read, so `--timeout` changes nothing;
 batches are larger; the exit status is 1 if any record did not get to the broker; a topic that does not exist and is not
-created by being asked for is waited for 10 s.
+created by being asked for is waited for 10 s. `--delay-ms` is ours: records are stamped with a time to come, which is
+when a topic with `delivery.mode=scheduled` shows them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from protocol.records.compression import Codec
 
 PIECE_BYTES = 256 << 10
 WAITS_FOR_TOPIC_S = 10.0
+LAST_TIMESTAMP_MS = (1 << 63) - 1
 JAVA_READERS = ("org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 WITHOUT_EFFECT = (
     "timeout",
@@ -86,6 +88,7 @@ def _parser() -> Parser:
     )
     add("--compression-codec", nargs="?", const="gzip", metavar="codec", help="none, gzip, snappy, lz4 or zstd")
     add("--sync", action="store_true", help="wait for each record before the next is sent")
+    add("--delay-ms", metavar="ms", help="stamp records so far ahead, for topics with delivery.mode=scheduled")
     add("--request-required-acks", metavar="acks", help="all (-1), 1 or 0 (default: all)")
     add("--batch-size", "--max-partition-memory-bytes", type=int, dest="batch_size", metavar="bytes", help="of a batch")
     add("--message-send-max-retries", type=int, metavar="number", help="how often a batch is sent again")
@@ -142,7 +145,16 @@ def _settings(options: Namespace, properties: Mapping[str, str]) -> ProducerSett
         delivery_timeout_s=_number(properties, "delivery.timeout.ms", int(usual.delivery_timeout_s * 1000)) / 1000,
         max_block_s=_number(properties, "max.block.ms", int(usual.max_block_s * 1000)) / 1000,
         is_idempotent=properties.get("enable.idempotence", "true").strip().lower() != "false",
+        now_ms=usual.now_ms if options.delay_ms is None else _ahead(usual.now_ms, options.delay_ms),
     )
+
+
+def _ahead(now_ms: Callable[[], int], delay_text: str) -> Callable[[], int]:
+    """Return a clock that is ahead; it ends with the last timestamp there is, which never comes due."""
+    if not delay_text.isdecimal():
+        raise CommandError(f"Invalid value {delay_text} for --delay-ms: expected a number of milliseconds, at least 0")
+    delay_ms = int(delay_text)
+    return lambda: min(now_ms() + delay_ms, LAST_TIMESTAMP_MS)
 
 
 def _number(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
 import pytest
 
-from protocol.records.batch import iter_batches
+from protocol.records.batch import iter_batches, parse_header
 from protocol.records.record import Record, iter_records
 from tests.harness import cli
 from tests.harness.broker import BrokerFactory, BrokerProcess
@@ -117,6 +119,40 @@ def test_lines_with_keys_and_headers(bootstrap: str, topic: str, shared_broker: 
         found = [record for partition in (0, 1) for record in records(client, topic, partition)]
     assert [(record.key, record.value) for record in found] == [(b"k", b"v"), (b"k", None)]
     assert found[0].headers == (("h", b"1"), ("i", None))
+
+
+@pytest.mark.parametrize(
+    ("delay", "is_stamped"),
+    [
+        ("0", lambda stamp, before, after: before <= stamp <= after),
+        ("3600000", lambda stamp, before, after: before <= stamp - 3_600_000 <= after),
+        (str(1 << 70), lambda stamp, before, after: stamp == (1 << 63) - 1),
+    ],
+)
+def test_lines_are_stamped_with_the_time_after_a_delay(
+    bootstrap: str, topic: str, shared_broker: BrokerProcess, delay: str, is_stamped: Callable[[int, int, int], bool]
+) -> None:
+    any_time = f"message.timestamp.after.max.ms={(1 << 63) - 1}"
+    cli.run("configs", "--alter", "--topic", topic, "--add-config", any_time, bootstrap=bootstrap)
+    before = int(time.time() * 1000)
+    done = produce(bootstrap, b"a\nb\n", "--topic", topic, "--delay-ms", delay, "--batch-size", "1")
+    after = int(time.time() * 1000)
+    assert done.returncode == 0, done.stderr
+    with RawClient((shared_broker.host, shared_broker.port)) as client:
+        stamps = [
+            parse_header(data, position).max_timestamp
+            for data in (client.fetch_all(topic, partition) for partition in (0, 1))
+            for position, _ in iter_batches(data)
+        ]
+    assert len(stamps) == 2, "a batch of one record has a time of its own"
+    assert all(is_stamped(stamp, before, after) for stamp in stamps), stamps
+
+
+@pytest.mark.parametrize("delay", ["-1", "5s", ""])
+def test_a_delay_that_is_none_is_refused(bootstrap: str, topic: str, delay: str) -> None:
+    done = produce(bootstrap, b"a\n", "--topic", topic, f"--delay-ms={delay}")
+    expected = f"odradek: Invalid value {delay} for --delay-ms: expected a number of milliseconds, at least 0\n"
+    assert (done.returncode, done.stderr.decode()) == (1, expected)
 
 
 def test_what_comes_before_a_bad_line_is_sent_and_the_end_is_a_failure(bootstrap: str, topic: str) -> None:
