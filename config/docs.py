@@ -46,9 +46,6 @@ A key marked *accepted* is understood and checked, and described to clients, but
 WITHOUT_EFFECT_YET = {
     "topic": frozenset(
         {
-            "delivery.max.delay.ms",
-            "delivery.mode",
-            "delivery.schedule.monotonic",
             "local.retention.bytes",
             "local.retention.ms",
             "remote.log.copy.disable",
@@ -60,7 +57,6 @@ WITHOUT_EFFECT_YET = {
     "broker": frozenset(
         {
             "controlled.shutdown.enable",
-            "odradek.log.delivery.clock.uncertainty.ms",
             "offsets.commit.timeout.ms",
             "offsets.load.buffer.size",
             "offsets.topic.compression.codec",

@@ -98,6 +98,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def is_scheduled(self) -> bool:
+        """Tell whether batches are held back from consumers until their time has come."""
+        return self.delivery_mode == "scheduled"
+
+    @property
     def is_log_append_time(self) -> bool:
         """Tell whether the broker's clock stamps every batch."""
         return self.message_timestamp_type == "LogAppendTime"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class StorageStats:
     """Counts since start, of all logs of a broker. Written by the logs, read by the exporter."""
@@ -15,6 +17,7 @@ class StorageStats:
         "duplicate_batches",
         "flush_ns",
         "flushes",
+        "on_activated",
         "recovered_segments",
         "rolled_segments",
         "scanned_bytes",
@@ -34,6 +37,9 @@ class StorageStats:
         self.deleted_bytes: dict[str, int] = {}
         self.flushes = 0
         self.flush_ns = 0
+        # Told how late a batch of a scheduled topic became visible, in ms, of those that were seen to be pending;
+        # replaced by whoever observes that.
+        self.on_activated: Callable[[int], None] = _nobody_asks
 
     def add_loading(self, progress: LoadProgress) -> None:
         """Count what a thread did that loaded logs, once it is done."""
@@ -45,6 +51,10 @@ class StorageStats:
         """Count a segment that retention let go."""
         self.deleted_segments[reason] = self.deleted_segments.get(reason, 0) + 1
         self.deleted_bytes[reason] = self.deleted_bytes.get(reason, 0) + size_bytes
+
+
+def _nobody_asks(lateness_ms: int) -> None:
+    """For stats that nobody observes as they come."""
 
 
 class LoadProgress:

@@ -182,6 +182,7 @@ class Partition:
         log.transactions.take_over(before.transactions)
         log.advance_high_watermark(before.high_watermark)
         log.increment_log_start_offset(before.log_start_offset)
+        log.take_over_delivery(before)
         if self.is_leader:
             log.assign_epoch(self.leader_epoch)
         self._unwritten = self._due_flush = None

@@ -10,7 +10,7 @@ from storage.dirs.loading import as_failure
 from storage.dirs.log_dir import LogDir
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
-from storage.log.partition_log import remove_log_files
+from storage.log.deletions import remove_log_files
 
 
 class DeletedLogs:

@@ -35,9 +35,9 @@ from storage.dirs.settling import DirectoryOf, IsCurrent, Settling, ensure_uniqu
 from storage.env.clock import Clock, Rng, monotonic_ms
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint, StorageError, StorageFailure
-from storage.log.deletions import unlink_files
+from storage.log.deletions import remove_log_files, unlink_files
 from storage.log.page_budget import PageCacheBudget
-from storage.log.partition_log import PartitionLog, remove_log_files
+from storage.log.partition_log import PartitionLog
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.segment.names import partition_dir
 from storage.segment.open_files import OpenFiles

@@ -7,9 +7,11 @@ The order of a leader's append, and why it stands so:
 3. roll if due, before the producer checks, as the reference does: a roll is harmless, but its snapshot must not contain
    the batch that is about to be written;
 4. producer checks: duplicates answer with their first offsets, faults refuse; still nothing has changed;
-5. stamp base offset and leader epoch, both outside the CRC;
-6. write; on failure cut the file back, so that the next append starts on a batch boundary;
-7. only then, in memory: producer state, log end. They never run ahead of the file.
+5. on a scheduled topic the time of a client's batch: after 4, so that a duplicate is answered whatever its time is by
+   now, and with nothing between it and the write that could append another one;
+6. stamp base offset and leader epoch, both outside the CRC;
+7. write; on failure cut the file back, so that the next append starts on a batch boundary;
+8. only then, in memory: producer state, log end, what is due. They never run ahead of the file.
 
 Source: Kafka's UnifiedLog.append, LocalLog.roll.
 """
@@ -35,6 +37,7 @@ from storage.segment.segment import Segment, ensure_room_in_indexes
 from storage.types import AppendOrigin
 
 NO_TIMESTAMP: Final = -1
+_CLIENT: Final = AppendOrigin.CLIENT
 _RAFT: Final = AppendOrigin.RAFT
 _REPLICATION: Final = AppendOrigin.REPLICATION
 _new_tuple: Final = tuple.__new__
@@ -154,6 +157,9 @@ class LogAppender:
             if known is not None:
                 return self._answer_duplicate(known)
 
+        delivery = state.delivery
+        if delivery is not None and origin is _CLIENT:
+            delivery.admit(max_timestamp, now_ms)
         if type(batch) is bytes or (type(batch) is memoryview and batch.readonly):
             batch = bytearray(batch)
         patch_offset_and_epoch(batch, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # writable by now
@@ -173,6 +179,8 @@ class LogAppender:
         else:
             state.producers.map_end_offset = last_offset + 1
         offsets.log_end_offset = last_offset + 1
+        if delivery is not None:
+            delivery.note_append(segment, used, base_offset, last_offset, max_timestamp, now_ms)
         stats = state.stats
         stats.appended_batches += 1
         stats.appended_bytes += size
@@ -226,6 +234,8 @@ class LogAppender:
             self._follow(segment, header, marker)
         state.producers.map_end_offset = found.end_offset
         state.offsets.advance_end(found.end_offset)
+        if state.delivery is not None:
+            state.delivery.forget_largest()
         state.stats.appended_batches += len(found.batches)
         state.stats.appended_bytes += found.size
         if segment.log.size >= segment.writeback_at:

@@ -8,11 +8,15 @@ crash forgets the queue; loading a log removes its `.deleted` files.
 
 from __future__ import annotations
 
+import logging
+import os.path
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
+
+logger = logging.getLogger(__name__)
 
 
 class Deletions:
@@ -53,3 +57,14 @@ def unlink_files(fs: FileSystem, paths: Iterable[str]) -> None:
             fs.unlink(path)
         except OSError as error:
             raise StorageFailure(f"cannot unlink {path}: {error}", path) from error
+
+
+def remove_log_files(fs: FileSystem, path: str) -> None:
+    """Remove every file of a log's directory and the directory; folders inside are not ours and keep it alive."""
+    for entry in fs.list_dir(path):
+        if not entry.is_dir:
+            fs.unlink(os.path.join(path, entry.name))
+    try:
+        fs.remove_dir(path)
+    except OSError as error:
+        logger.warning("a deleted log's directory stays path=%s reason=%s", path, error)

@@ -5,7 +5,6 @@ Not shared between threads; the only piece that may run elsewhere is a FlushPlan
 
 from __future__ import annotations
 
-import logging
 import os.path
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -25,7 +24,8 @@ from storage.errors import (
 from storage.log.append import AppendResult, LogAppender, roll
 from storage.log.append_times import AppendTimes
 from storage.log.copying import LogCopy
-from storage.log.deletions import Deletions
+from storage.log.deletions import Deletions, remove_log_files
+from storage.log.delivery import Delivery, follow_mode, released_end, take_over
 from storage.log.direct_writes import DirectWrites, write_now
 from storage.log.durability import Durability
 from storage.log.flush import flush_now
@@ -48,8 +48,6 @@ from storage.segment.names import MAX_OFFSET
 from storage.segment.open_files import OpenFiles
 from storage.stats import LoadProgress, StorageStats
 from storage.types import AppendOrigin, TopicPartition
-
-logger: Final = logging.getLogger(__name__)
 
 _RAFT: Final = AppendOrigin.RAFT
 _REPLICATION: Final = AppendOrigin.REPLICATION
@@ -136,6 +134,7 @@ class PartitionLog:
         state.stats.add_loading(own_progress)
         if open_files is not None:
             state.count_files(open_files)
+        follow_mode(state)
         return cls(state)
 
     # --- what it is ---
@@ -164,6 +163,17 @@ class PartitionLog:
     def config(self, config: LogConfig) -> None:
         if config != self._state.config:
             self._state.config = config
+        follow_mode(self._state)
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """What is released to consumers while the topic is scheduled; None while it is immediate."""
+        return self._state.delivery
+
+    @property
+    def released_end_offset(self) -> int:
+        """Exclusive bound of what is replicated and released: what may be deleted."""
+        return released_end(self._state)
 
     @property
     def offsets(self) -> LogOffsets:
@@ -407,6 +417,10 @@ class PartitionLog:
         """Begin to copy into a log in another directory, or go on with that; one copy at a time is made."""
         return LogCopy(self._state, target, target._state)
 
+    def take_over_delivery(self, before: PartitionLog) -> None:
+        """Go on with what was released of a log whose copy this is, which has the same records."""
+        take_over(self._state, before._state)
+
     def flush(self) -> None:
         """Make everything durable here and now. Raises: StorageFailure. Blocking: disk."""
         flush_now(self._state)
@@ -469,17 +483,6 @@ class PartitionLog:
             f"PartitionLog({self.tp}, start={offsets.log_start_offset}, stable={offsets.last_stable_offset}, "
             f"high_watermark={offsets.high_watermark}, end={offsets.log_end_offset}, segments={self.segment_count})"
         )
-
-
-def remove_log_files(fs: FileSystem, path: str) -> None:
-    """Remove every file of a log's directory and the directory; folders inside are not ours and keep it alive."""
-    for entry in fs.list_dir(path):
-        if not entry.is_dir:
-            fs.unlink(os.path.join(path, entry.name))
-    try:
-        fs.remove_dir(path)
-    except OSError as error:
-        logger.warning("a deleted log's directory stays path=%s reason=%s", path, error)
 
 
 def _first_batch_size(records: Buffer) -> int:

@@ -25,6 +25,7 @@ from storage.env.clock import monotonic_ms
 from storage.env.fs import FileSystem
 from storage.errors import StorageFailure
 from storage.log.append import roll
+from storage.log.delivery import released_end
 from storage.log.retention import Decision, Ends, deletable
 from storage.log.state import LogState
 from storage.log.truncation import advance_log_start
@@ -98,7 +99,7 @@ def retain(state: LogState, now_ms: int) -> Removal | None:
     no read looks for what is gone. Raises: OSError, CorruptBatch. Blocking: ends of index files; a roll when all go.
     """
     offsets, segments = state.offsets, state.segments
-    ends = Ends(offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset)
+    ends = Ends(offsets.log_start_offset, released_end(state), offsets.log_end_offset)
     decision = deletable(segments.ascending(), ends, state.config, now_ms)
     _note_future(state, decision, now_ms)
     count = len(decision.reasons)
@@ -151,6 +152,8 @@ def detach(state: LogState, segments: Sequence[Segment], *, keep_snapshots_of: C
         state.segments.remove(segment)
         segment.release_files()
     state.read_positions.clear()
+    if state.delivery is not None:
+        state.delivery.forget_largest()
     return removal
 
 

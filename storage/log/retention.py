@@ -9,8 +9,9 @@ stay:
 3. time: the segment's newest record is older than retention.ms, strictly. Its modification time counts when no record
    has a timestamp. One late or future record so pins its segment, and with it every later one.
 
-Never beyond the high watermark, and an empty active segment stays. When everything may go, a new active segment must be
-rolled first: then an expired active segment goes like any other, though nothing is appended.
+Never beyond what is replicated and, on a scheduled topic, released; and an empty active segment stays. When everything
+may go, a new active segment must be rolled first: then an expired active segment goes like any other, though nothing is
+appended.
 Source: Kafka's UnifiedLog.deleteOldSegments, deletableSegments.
 """
 
@@ -56,7 +57,8 @@ class Ends(NamedTuple):
     """The offsets that bound a decision."""
 
     log_start_offset: int
-    high_watermark: int
+    released_end: int
+    """Of what is replicated, and has come due where delivery is scheduled."""
     log_end_offset: int
 
 
@@ -126,6 +128,6 @@ class _Walk:
         segment = self._segments[at]
         is_last = at + 1 == len(self._segments)
         upper_bound = self._ends.log_end_offset if is_last else self._segments[at + 1].base_offset
-        if upper_bound > self._ends.high_watermark or (is_last and not segment.size):
+        if upper_bound > self._ends.released_end or (is_last and not segment.size):
             return None
         return segment

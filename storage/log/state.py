@@ -7,7 +7,7 @@ fixed after loading, and what changes inside has exactly one writer, named besid
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from config.views import LogConfig
 from storage.env.clock import Clock, Rng
@@ -25,6 +25,9 @@ from storage.segment.segments import Segments
 from storage.stats import StorageStats
 from storage.types import TopicPartition
 
+if TYPE_CHECKING:
+    from storage.log.delivery import Delivery
+
 _INT32_MIN: Final = -(1 << 31)
 
 
@@ -36,6 +39,7 @@ class LogState:
         "config",
         "cut_count",
         "deletions",
+        "delivery",
         "epochs",
         "fs",
         "has_new_names",
@@ -52,6 +56,7 @@ class LogState:
         "path",
         "producers",
         "read_positions",
+        "released_offset",
         "rng",
         "segments",
         "stats",
@@ -104,6 +109,8 @@ class LogState:
         self.offsets = LogOffsets(0, 0, 0, 0)  # set by the loader, then moved through its own methods only
         # Where the first batch that ends at or above an offset starts; written by the reader, cleared with removals.
         self.read_positions: dict[int, tuple[Segment, int]] = {}
+        self.delivery: Delivery | None = None  # while the topic is scheduled; written by log.delivery
+        self.released_offset = 0  # what was released while it was scheduled before; written by log.delivery
         self.noted_future_base = -1  # the segment whose future timestamps retention has reported
         # Of a copy: from here on a power failure may have taken batches from the middle. Set by PartitionLog once the
         # copy is loaded; cleared by log.copying, and when the copy becomes the log.

@@ -12,7 +12,6 @@ walked from its beginning. Source: LogSegment.findOffsetByTimestamp, UnifiedLog.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from config.views import NO_DECOMPRESSED_LIMIT, LogConfig
@@ -20,15 +19,14 @@ from protocol.records.batch import HEADER_SIZE, MAGIC_V2, NO_TIMESTAMP, BatchHea
 from protocol.records.errors import BodyTooLarge, CorruptBatch, DecompressedTooLarge, InvalidBatch
 from protocol.records.record import find_by_timestamp, record_section
 from storage.env.fs import File, FileSystem, read_growing
-from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, LogClosed, StorageFailure
+from storage.errors import CorruptRecord, InvalidRecord, LogClosed, StorageFailure
 from storage.log.legacy import iter_legacy_records
 from storage.log.state import LogState
 from storage.log.validator import inflation_bound
-from storage.log.views import LogViews, position_in
+from storage.log.views import LogViews, position_in, time_index_of
 from storage.segment.log_file import parse_any_header
-from storage.segment.names import LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.segment.names import LOG_SUFFIX
 from storage.segment.segment import Segment
-from storage.segment.time_index import TimeIndex
 from storage.segment.view import SegmentView
 
 
@@ -90,7 +88,7 @@ class TimeSearch:
     def _first(self, timestamp: int) -> TimestampOffset | None:
         for view in self._views.all:
             lower_bound = view.base_offset
-            with self._time_index(view) as time_index:
+            with time_index_of(self._fs, view) as time_index:
                 if time_index is not None:
                     if view.largest_timestamp is None and time_index.last_timestamp < timestamp:
                         continue
@@ -112,7 +110,7 @@ class TimeSearch:
         """Return the largest timestamp of a segment and the last offset of its first batch that holds it."""
         if view.largest_timestamp is not None:
             return view.largest_timestamp, view.offset_of_largest
-        with self._time_index(view) as time_index:
+        with time_index_of(self._fs, view) as time_index:
             if time_index is not None:
                 return time_index.last_timestamp, time_index.last_offset
         timestamp, offset = NO_TIMESTAMP, view.base_offset
@@ -128,25 +126,6 @@ class TimeSearch:
         return timestamp, offset
 
     # --- one segment ---
-
-    @contextmanager
-    def _time_index(self, view: SegmentView) -> Iterator[TimeIndex | None]:
-        """Open the time index; None when it says nothing."""
-        if not view.time_index_bytes:
-            yield None
-            return
-        index = TimeIndex(self._fs, view.path(TIME_INDEX_SUFFIX), view.base_offset, 0)
-        index.file.open_to_read()
-        try:
-            is_sound = True
-            try:
-                index.load(view.time_index_bytes)
-                index.check()
-            except CorruptIndex:
-                is_sound = False
-            yield index if is_sound else None
-        finally:
-            index.file.release()
 
     def _scan(self, view: SegmentView, from_offset: int, timestamp: int) -> TimestampOffset | None:
         """Return the first record in batches that end at or above from_offset."""

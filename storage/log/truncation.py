@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from storage.log.delivery import note_cut
 from storage.log.direct_writes import note_truncated, write_now
 from storage.log.producer_rebuild import rebuild_producers
 from storage.log.state import LogState
@@ -54,6 +55,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     producers.keep_ended(ended, below=offset)
     producers.on_high_watermark(offsets.high_watermark)
     offsets.set_last_stable(state.producers.first_unstable_offset)
+    note_cut(state, offset)
     state.has_new_names = True
     state.stats.truncations += 1
     state.cut_count += 1
@@ -71,6 +73,8 @@ def advance_log_start(state: LogState, offset: int) -> bool:
         return False
     state.producers.on_log_start_incremented(offset)
     state.epochs.truncate_from_start(offset)
+    if state.delivery is not None:
+        state.delivery.follow_start(offset)
     return True
 
 
@@ -89,6 +93,9 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     start = offset if log_start_offset is None else log_start_offset
     state.epochs.clear()
     state.offsets.restart(start, offset)
+    state.released_offset = min(state.released_offset, offset)
+    if state.delivery is not None:
+        state.delivery.begin_at(offset)
     delete_snapshots_before(state.fs, state.path, 1 << 63)
     state.producers.reset(offset)
     state.has_new_names = True

@@ -272,7 +272,12 @@ def _inflate(
 
 
 def _check_timestamps(header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int) -> None:
-    """Look at each timestamp: the quick check over the extremes cannot know of the exempt -1."""
+    """Look at each timestamp: the quick check over the extremes cannot know of the exempt -1.
+
+    Nor does it know of scheduled topics, whose timestamps are times of delivery and have a gate of their own.
+    """
+    if config.is_scheduled and not header.attributes & LOG_APPEND_TIME_BIT:
+        return
     if _record_errors(header, data, start, config, now_ms)[0]:
         _refuse_records(header, data, start, config, now_ms)
 
@@ -299,6 +304,8 @@ def _record_errors(
     has_append_time = bool(header.attributes & LOG_APPEND_TIME_BIT)
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
+    if config.is_scheduled:
+        earliest, latest = -_MAX_INT64, _MAX_INT64
     errors: list[RecordError] = []
     is_timestamp = False
     for index, record in enumerate(iter_section(header, memoryview(data)[start:])):

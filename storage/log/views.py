@@ -6,14 +6,16 @@ cut are noticed afterwards, on the owner's side; whatever a plan came to, an err
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex
 from storage.log.state import LogState
-from storage.segment.names import INDEX_SUFFIX
+from storage.segment.names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.segment.offset_index import OffsetIndex
 from storage.segment.segment import Segment
+from storage.segment.time_index import TimeIndex
 from storage.segment.view import SegmentView
 
 
@@ -51,5 +53,25 @@ def position_in(fs: FileSystem, view: SegmentView, offset: int) -> int:
         return index.lookup(offset)
     except CorruptIndex:
         return 0
+    finally:
+        index.file.release()
+
+
+@contextmanager
+def time_index_of(fs: FileSystem, view: SegmentView) -> Iterator[TimeIndex | None]:
+    """Open the time index; None when it says nothing. Blocking: disk."""
+    if not view.time_index_bytes:
+        yield None
+        return
+    index = TimeIndex(fs, view.path(TIME_INDEX_SUFFIX), view.base_offset, 0)
+    index.file.open_to_read()
+    try:
+        is_sound = True
+        try:
+            index.load(view.time_index_bytes)
+            index.check()
+        except CorruptIndex:
+            is_sound = False
+        yield index if is_sound else None
     finally:
         index.file.release()

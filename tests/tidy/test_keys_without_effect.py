@@ -38,7 +38,10 @@ VIEWS = (
     "VerificationConfig",
 )
 # Asked for by the views' own methods, not by name.
-THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {"max_compaction_lag_ms"}
+THROUGH_METHODS = {f"compression_{codec}_level" for codec in ("gzip", "lz4", "zstd")} | {
+    "delivery_mode",
+    "max_compaction_lag_ms",
+}
 # Another view hands the same key on.
 READ_ELSEWHERE = {"message.max.bytes"}
 # Ends like another key's field.

@@ -16,7 +16,7 @@ def test_reference_has_each_key():
 def test_keys_without_effect_are_marked():
     used = keys_in_use()
     assert ("broker", "log.roll.hours") in used and ("topic", "segment.ms") in used
-    assert ("broker", "log.retention.minutes") in used and ("topic", "delivery.mode") not in used
+    assert ("broker", "log.retention.minutes") in used and ("topic", "remote.storage.enable") not in used
     assert ("broker", "ssl.keystore.location") not in used
     lines = render_reference().splitlines()
     facts = {line.split("`")[1]: lines[number + 1] for number, line in enumerate(lines) if line.startswith("**`")}

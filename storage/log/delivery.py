@@ -1,0 +1,286 @@
+"""The delivery watermark of a log whose topic is scheduled: below it every batch has come due, and consumers may read.
+
+A batch is due when its largest timestamp plus the clock's uncertainty has come; until then it is pending, and so is
+everything behind it. The watermark is the offset of the first pending batch, or the log end. It is derived from the log
+and the clock and is nowhere stored; offsets that a gap leaves out belong to the batch behind them.
+
+What is known is a lower bound, and mostly the time of the batch there. `advance` moves it on by a bounded number of
+steps: it passes over segments and, by the time index, over stretches of one without looking at their batches. Where
+that is not enough the log is behind, and a PendingSearch looks on in any thread. So the watermark is at times too low,
+never too high; and what was released stays so, whatever becomes of the clock, until it is cut off the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from protocol.records.errors import CorruptBatch
+from storage.errors import CorruptIndex, InvalidTimestamp
+from storage.log.pending_search import Found, PendingSearch
+from storage.log.reader import locate
+from storage.log.state import LogState
+from storage.segment.later import READ_STEPS, walk_until_later
+from storage.segment.segment import Segment
+
+MAX_STEPS: Final = 512
+"""Of one advance. A step is a look at a header, some 0.4 µs; a read of a window of them counts as several."""
+MEASURED_STEPS: Final = 256
+"""So many are looked at one by one behind a head that was waited for, to tell how late they are, before any jump."""
+_LOOK_STEPS: Final = 64  # before the time index is asked: mostly the next pending batch is near
+_JUMP_STEPS: Final = 32
+_UNKNOWN_SEGMENT_STEPS: Final = 64  # the ends of two index files are read
+
+logger: Final = logging.getLogger(__name__)
+
+
+class Delivery:
+    """What is released of one log. Only the log's owner asks; only this object moves its watermark."""
+
+    __slots__ = (
+        "_at",
+        "_has_failed",
+        "_held_since_ms",
+        "_largest_timestamp",
+        "_state",
+        "pending_timestamp",
+        "watermark",
+    )
+
+    def __init__(self, state: LogState) -> None:
+        self._state = state
+        # What is released so far, at most the true watermark. Reading it costs nothing.
+        self.watermark = max(state.released_offset, state.offsets.log_start_offset)
+        # The time of the batch at the watermark; None while none is known to be pending.
+        self.pending_timestamp: int | None = None
+        self._at: tuple[Segment, int] | None = None  # where the first batch that ends above the watermark begins
+        self._held_since_ms = 0  # when the head that was waited for last began to hold back
+        self._largest_timestamp: int | None = None  # of the whole log; None while nobody has looked
+        self._has_failed = False  # the last look at the log, which is said once until one succeeds
+
+    # --- moving on ---
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether the last advance has ended before it came to a pending batch or the log end."""
+        return self.pending_timestamp is None and self.watermark < self._state.offsets.log_end_offset
+
+    def advance(self, now_ms: int) -> bool:
+        """Release what has come due, within a bounded number of steps; tell whether the watermark moved.
+
+        Nothing is raised: what cannot be read holds the watermark back, is said once, and is tried again by the next
+        call. Whoever advances owes a wake-up to those who wait for records.
+        """
+        pending = self.pending_timestamp
+        if pending is None:
+            if self.watermark >= self._state.offsets.log_end_offset:
+                return False
+        elif pending > now_ms - self._state.config.delivery_clock_uncertainty_ms:
+            return False
+        return not self._state.is_closed and self._advance(now_ms)
+
+    def _advance(self, now_ms: int) -> bool:
+        before = self.watermark
+        limit = now_ms - self._state.config.delivery_clock_uncertainty_ms
+        passed: list[int] | None = None
+        if self.pending_timestamp is not None:
+            passed = []
+            self.pending_timestamp = None
+        try:
+            self._pass_due(limit, passed)
+        except (OSError, CorruptBatch, CorruptIndex) as error:
+            self._at = None
+            self._note_failure(str(error))
+        else:
+            self._has_failed = False
+        if passed:
+            self._tell_lateness(now_ms, passed)
+        if self.pending_timestamp is not None:
+            self._held_since_ms = now_ms
+        return self.watermark > before
+
+    def _pass_due(self, limit: int, passed: list[int] | None) -> None:
+        if self._at is None or self._state.segments.floor(self._at[0].base_offset) is not self._at[0]:
+            self._at = locate(self._state, self.watermark)
+            if self._at is None:
+                self.watermark = self._state.offsets.log_end_offset
+        steps = MAX_STEPS
+        if passed is not None:
+            steps = MAX_STEPS - MEASURED_STEPS + self._walk(limit, MEASURED_STEPS, passed)
+        while self._at is not None and self.pending_timestamp is None and steps > 0:
+            segment, position = self._at
+            if position < segment.log.size:
+                steps -= 1 if segment.is_timestamp_known else _UNKNOWN_SEGMENT_STEPS
+                segment.ensure_indexes()
+                if segment.largest_timestamp > limit:
+                    steps = self._walk_by_index(segment, limit, steps)
+                    continue
+            self._enter(self._state.segments.after(segment))
+
+    def _enter(self, segment: Segment | None) -> None:
+        """Take all before a segment for due; all there is without one."""
+        if segment is None:
+            self._at, self.watermark = None, self._state.offsets.log_end_offset
+        else:
+            self._at, self.watermark = (segment, 0), max(segment.base_offset, self.watermark)
+
+    def _walk_by_index(self, segment: Segment, limit: int, steps: int) -> int:
+        """Walk in a segment that holds something later, most of the way by its time index; return the steps left."""
+        left = steps - min(steps, _LOOK_STEPS) + self._walk(limit, min(steps, _LOOK_STEPS))
+        if left <= 0 or self.pending_timestamp is not None or self._at is None or self._at[1] >= segment.log.size:
+            return left
+        offset = segment.time_index.lookup(limit)[1]  # nothing up to here is later
+        if offset > self.watermark:
+            position = segment.locate(offset)
+            if position is not None and position > self._at[1]:
+                self._at = (segment, position)
+        return self._walk(limit, max(left - _JUMP_STEPS, READ_STEPS + 1))
+
+    def _walk(self, limit: int, steps: int, passed: list[int] | None = None) -> int:
+        """Pass batches one by one within a segment; return the steps left."""
+        if self._at is None:
+            return steps
+        segment, position = self._at
+        self._state.segments.note_use(segment)
+        walk = walk_until_later(segment.log, position, self.watermark, limit, steps, passed)
+        self._at, self.watermark, self.pending_timestamp = (segment, walk.position), walk.next_offset, walk.later
+        return walk.steps_left
+
+    def _tell_lateness(self, now_ms: int, passed: list[int]) -> None:
+        uncertainty_ms = self._state.config.delivery_clock_uncertainty_ms
+        for timestamp in passed:
+            if timestamp + uncertainty_ms > self._held_since_ms:
+                self._state.stats.on_activated(now_ms - timestamp - uncertainty_ms)
+
+    def _note_failure(self, reason: str) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            logger.error(
+                "records may be late, as the log cannot be read partition=%s watermark=%d reason=%s",
+                self._state.tp,
+                self.watermark,
+                reason,
+            )
+
+    # --- beside the owner ---
+
+    def plan_search(self, now_ms: int) -> PendingSearch | None:
+        """Plan to look for the next pending batch in another thread; None unless the log is behind."""
+        state = self._state
+        if not self.is_behind or state.is_closed:
+            return None
+        return PendingSearch(state, self.watermark, self._at, now_ms)
+
+    def take(self, search: PendingSearch, found: Found) -> bool:
+        """Release what a search has found to be due, if its result still holds; tell whether the watermark moved."""
+        state, before = self._state, self.watermark
+        if state.is_closed or not search.still_holds(state) or found.offset < before:
+            return False
+        if found.offset > before or self.pending_timestamp is None:
+            self._at, self.watermark, self.pending_timestamp = found.at, found.offset, found.later
+            self._held_since_ms = search.now_ms
+        return self.watermark > before
+
+    # --- appends ---
+
+    def admit(self, max_timestamp: int, now_ms: int) -> None:
+        """Check the time of a client's batch, just before it gets its offset. Raises: InvalidTimestamp."""
+        config = self._state.config
+        max_delay_ms = config.delivery_max_delay_ms
+        if 0 <= max_delay_ms < max_timestamp - now_ms:
+            raise InvalidTimestamp(
+                f"The batch is to be delivered at {max_timestamp}, which is {max_timestamp - now_ms} ms from now; "
+                f"delivery.max.delay.ms allows {max_delay_ms} ms"
+            )
+        if config.delivery_schedule_monotonic:
+            largest = self._largest()
+            if largest > max_timestamp:
+                raise InvalidTimestamp(
+                    f"The batch is to be delivered at {max_timestamp}, before one in the log that is to be delivered "
+                    f"at {largest}; delivery.schedule.monotonic forbids that"
+                )
+
+    def _largest(self) -> int:
+        """Return the largest timestamp of the log, -1 without one. Blocking: ends of index files, the first time."""
+        largest = self._largest_timestamp
+        if largest is None:
+            largest = -1
+            for segment in self._state.segments:
+                segment.ensure_indexes()
+                largest = max(largest, segment.largest_timestamp)
+            self._largest_timestamp = largest
+        return largest
+
+    def note_append(
+        self, segment: Segment, position: int, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> None:
+        """Take note of a batch that was written; it is released at once if it is due and nothing pends before it."""
+        if self._largest_timestamp is not None and self._largest_timestamp < max_timestamp:
+            self._largest_timestamp = max_timestamp
+        if self.watermark == base_offset and self.pending_timestamp is None:
+            if max_timestamp <= now_ms - self._state.config.delivery_clock_uncertainty_ms:
+                self.watermark = last_offset + 1
+            else:
+                self.pending_timestamp = max_timestamp
+                self._at = (segment, position)
+                self._held_since_ms = now_ms
+
+    def forget_largest(self) -> None:
+        """Look anew for the largest timestamp when it is asked for: segments or several batches came or went."""
+        self._largest_timestamp = None
+
+    # --- the ends of the log ---
+
+    def cut(self, offset: int) -> None:
+        """Follow a truncation: what is appended from `offset` on is another story."""
+        self.watermark = min(self.watermark, offset)
+        self._forget()
+
+    def begin_at(self, offset: int) -> None:
+        """Follow a start that has moved beyond the watermark, or a log that was emptied."""
+        self.watermark = offset
+        self._forget()
+
+    def follow_start(self, log_start_offset: int) -> None:
+        """Follow the log start where it has moved beyond the watermark."""
+        if log_start_offset > self.watermark:
+            self.begin_at(log_start_offset)
+
+    def take_over(self, before: Delivery) -> None:
+        """Go on where the same records were released from another directory; what was released stays so."""
+        self._forget()
+        self.watermark, self.pending_timestamp = before.watermark, before.pending_timestamp
+        self._held_since_ms, self._largest_timestamp = before._held_since_ms, before._largest_timestamp
+
+    def _forget(self) -> None:
+        self.pending_timestamp = self._at = self._largest_timestamp = None
+
+
+def follow_mode(state: LogState) -> None:
+    """Let a log have a watermark while its topic is scheduled; what one released stays released by the next."""
+    delivery = state.delivery
+    if not state.config.is_scheduled:
+        if delivery is not None:
+            state.released_offset, state.delivery = delivery.watermark, None
+    elif delivery is None:
+        state.delivery = Delivery(state)
+
+
+def take_over(state: LogState, before: LogState) -> None:
+    """Let a copy that becomes the log go on with what was released of it."""
+    state.released_offset = before.released_offset
+    if state.delivery is not None and before.delivery is not None:
+        state.delivery.take_over(before.delivery)
+
+
+def note_cut(state: LogState, offset: int) -> None:
+    """Take note that the log now ends at `offset`."""
+    state.released_offset = min(state.released_offset, offset)
+    if state.delivery is not None:
+        state.delivery.cut(offset)
+
+
+def released_end(state: LogState) -> int:
+    """Return the offset below which all is replicated and released: what may be deleted."""
+    high_watermark = state.offsets.high_watermark
+    return high_watermark if state.delivery is None else min(high_watermark, state.delivery.watermark)
