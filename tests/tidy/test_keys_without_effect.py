@@ -81,12 +81,11 @@ def test_what_is_marked_is_asked_for_by_nobody() -> None:
 
 
 def test_every_field_of_a_log_is_read_but_those_of_work_that_has_not_come() -> None:
-    """There is no remote tier, no scheduled delivery and no second replica yet."""
+    """There is no remote tier and no second replica yet."""
     unread = {field for field in fields_of("LogConfig") if not is_asked_for(field)}
     assert unread == {
         *("remote_storage_enable", "remote_log_copy_disable", "remote_log_delete_on_disable"),
         *("local_retention_ms", "local_retention_bytes"),
-        *("delivery_mode", "delivery_max_delay_ms", "delivery_schedule_monotonic", "delivery_clock_uncertainty_ms"),
         "unclean_leader_election_enable",
     }
 
