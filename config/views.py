@@ -94,8 +94,11 @@ class LogConfig:
 
     @property
     def is_compact(self) -> bool:
-        """Tell whether the log is compacted, which also makes keys mandatory."""
-        return "compact" in self.cleanup_policy
+        """Tell whether the log is compacted, which also makes keys mandatory; a scheduled one is not, whatever it says.
+
+        The two exclude each other, but what was stored by hand may hold both.
+        """
+        return "compact" in self.cleanup_policy and self.delivery_mode != "scheduled"
 
     @property
     def is_scheduled(self) -> bool:

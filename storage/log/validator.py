@@ -147,7 +147,12 @@ def validate(
         lowest, highest, first_null_key = scan_records(data, count, start)
     except InvalidBatch as fault:
         raise InvalidRecord(f"Record batch is malformed: {fault}") from fault
-    if first_null_key >= 0 and "compact" in config.cleanup_policy and not attributes & CONTROL_BIT:
+    if (
+        first_null_key >= 0
+        and "compact" in config.cleanup_policy
+        and not attributes & CONTROL_BIT
+        and config.is_compact
+    ):
         _refuse_records(header, data, start, config, now_ms)
     if config.message_timestamp_type == "CreateTime":
         if attributes & LOG_APPEND_TIME_BIT:

@@ -96,6 +96,7 @@ class FaultyFS:
     def __init__(self) -> None:
         self._real = PosixFileSystem()
         self.faults: list[Fault] = []
+        self.reads: list[str] = []  # paths of the open files that were read, once for each read
         self.changes: list[tuple[str, str]] = []  # operations that change something, with their paths
 
     def break_(
@@ -109,6 +110,8 @@ class FaultyFS:
     def run(self, operation: str, path: str, call: Callable[[], T]) -> T:
         for fault in self.faults:
             fault.meet(operation, path)
+        if operation == "read":
+            self.reads.append(path)
         if operation in CHANGES:
             self.changes.append((operation, path))
         return call()

@@ -59,3 +59,19 @@ def offsets_of(log: PartitionLog, **options) -> list[int]:
 
 def file_names(log: PartitionLog) -> list[str]:
     return sorted(os.listdir(log.path))
+
+
+def known(log: PartitionLog) -> tuple[int, int | None]:
+    """Tell what is released of a scheduled log, and the time of the batch there."""
+    assert log.delivery is not None
+    return log.delivery.watermark, log.delivery.pending_timestamp
+
+
+def retained(log: PartitionLog, now_ms: int) -> int:
+    """Apply retention until nothing goes any more; return how many segments went."""
+    count = 0
+    while (removal := log.retain(now_ms)) is not None:
+        removal.rename()
+        log.removed(removal)
+        count += removal.segment_count
+    return count

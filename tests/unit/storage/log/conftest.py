@@ -17,3 +17,13 @@ def open_log(fs, clock, rng, tmp_path) -> Callable[..., PartitionLog]:
         return PartitionLog.open(fs, clock, rng, str(tmp_path / "t-0"), TP, LogConfig(**options), clean=clean, **given)
 
     return opener
+
+
+@pytest.fixture
+def scheduled(open_log) -> Callable[..., PartitionLog]:
+    """Open the log of the test as that of a scheduled topic."""
+
+    def opener(**options) -> PartitionLog:
+        return open_log(delivery_mode="scheduled", **options)
+
+    return opener

@@ -7,7 +7,7 @@ import pytest
 from storage.errors import OffsetOutOfRange
 from storage.log.deletions import unlink_files
 from storage.log.retention import MAX_SEGMENTS_PER_DECISION
-from tests.sim.logs import NOW, append, append_marker, batch, file_names, offsets_of
+from tests.sim.logs import NOW, append, append_marker, batch, file_names, offsets_of, retained
 
 SIZE = len(batch())
 LATER = NOW + 1_000_000
@@ -26,13 +26,7 @@ def pending(log) -> list[str]:
 
 
 def expire(log, now_ms: int = LATER) -> int:
-    """Do one whole retention pass; return how many segments went."""
-    count = 0
-    while (removal := log.retain(now_ms)) is not None:
-        removal.rename()
-        log.removed(removal)
-        count += removal.segment_count
-    return count
+    return retained(log, now_ms)
 
 
 def fill(log, count: int = 6, *, timestamp: int = NOW) -> None:

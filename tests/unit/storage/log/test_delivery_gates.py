@@ -1,0 +1,139 @@
+"""The gates of an append to a scheduled log: how far ahead a batch may be, and whether schedules may go backwards."""
+
+from dataclasses import replace
+
+import pytest
+
+from config.views import LONG_MAX
+from protocol.records.batch import parse_header, patch_timestamps
+from storage.errors import InvalidTimestamp, RecordListTooLarge
+from storage.types import AppendOrigin
+from tests.sim.logs import NOW, append, batch, known, retained
+
+
+def understating(*, timestamp: int) -> bytearray:
+    """Build a batch whose header tells a time before that of its record."""
+    records = batch(timestamp=timestamp)
+    header = parse_header(records, 0)
+    patch_timestamps(records, 0, header, header.attributes, NOW)
+    return records
+
+
+def test_a_header_that_understates_its_records_is_corrected_before_the_gates(scheduled):
+    log = scheduled(delivery_max_delay_ms=5000)
+    log.append(understating(timestamp=NOW + 5000), leader_epoch=0)
+    assert known(log) == (0, NOW + 5000)
+    with pytest.raises(InvalidTimestamp, match="5001 ms from now"):
+        log.append(understating(timestamp=NOW + 5001), leader_epoch=0)
+
+
+def test_a_delay_above_the_limit_is_refused_and_one_at_it_is_not(scheduled):
+    log = scheduled(delivery_max_delay_ms=1000)
+    append(log, timestamp=NOW + 1000)
+    with pytest.raises(InvalidTimestamp, match=r"1001 ms from now; delivery\.max\.delay\.ms allows 1000") as refused:
+        append(log, timestamp=NOW + 1001)
+    assert not refused.value.record_errors
+    assert log.log_end_offset == 1
+    log.config = replace(log.config, delivery_max_delay_ms=0)
+    append(log, timestamp=NOW)
+    with pytest.raises(InvalidTimestamp):
+        append(log, timestamp=NOW + 1)
+
+
+def test_times_of_delivery_have_no_window_but_their_own_gate(scheduled):
+    log = scheduled(
+        message_timestamp_before_max_ms=0, message_timestamp_after_max_ms=0, delivery_max_delay_ms=365 * 86_400_000
+    )
+    for timestamp in (0, NOW + 300 * 86_400_000):
+        append(log, timestamp=timestamp)
+    log.config = replace(log.config, delivery_mode="immediate")
+    with pytest.raises(InvalidTimestamp, match="invalid timestamp"):
+        append(log, timestamp=0)
+
+
+def test_a_duplicate_is_answered_whatever_its_time_is_by_now(scheduled):
+    log = scheduled(delivery_schedule_monotonic=True)
+    fields = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
+    append(log, timestamp=NOW + 1000, **fields)
+    append(log, timestamp=NOW + 2000)
+    log.config = replace(log.config, delivery_max_delay_ms=0)
+    again = append(log, timestamp=NOW + 1000, **fields)
+    assert again.is_duplicate and again.base_offset == 0
+    with pytest.raises(InvalidTimestamp):
+        append(log, timestamp=NOW + 1000, **(fields | {"base_sequence": 1}))
+    assert log.log_end_offset == 2
+
+
+def test_a_batch_that_fits_no_segment_is_refused_for_that(scheduled):
+    log = scheduled(segment_bytes=1000, delivery_max_delay_ms=0)
+    with pytest.raises(RecordListTooLarge):
+        append(log, timestamp=NOW + 1, value=b"x" * 1000)
+
+
+def test_a_refused_batch_leaves_its_producer_where_it_was(scheduled):
+    log = scheduled(delivery_max_delay_ms=0)
+    fields = {"producer_id": 5, "producer_epoch": 0}
+    append(log, timestamp=NOW, base_sequence=0, **fields)
+    with pytest.raises(InvalidTimestamp):
+        append(log, timestamp=NOW + 1, base_sequence=1, **fields)
+    assert append(log, timestamp=NOW, base_sequence=1, **fields).base_offset == 1
+
+
+def test_a_schedule_that_goes_backwards_is_refused_where_it_must_not(scheduled):
+    log = scheduled(delivery_schedule_monotonic=True, delivery_max_delay_ms=-1)
+    for timestamp in (NOW + 100, NOW + 100):
+        append(log, timestamp=timestamp)
+    with pytest.raises(InvalidTimestamp, match=r"delivery\.schedule\.monotonic forbids") as refused:
+        append(log, timestamp=NOW + 99)
+    assert not refused.value.record_errors
+    append(log, timestamp=LONG_MAX)
+    with pytest.raises(InvalidTimestamp):
+        append(log, timestamp=LONG_MAX - 1)
+    append(log, timestamp=LONG_MAX)
+    assert log.log_end_offset == 4
+
+
+def test_the_order_of_a_schedule_counts_over_segments_and_restarts(scheduled):
+    log = scheduled(segment_bytes=200)
+    for delay in (300, 100, 200):
+        append(log, timestamp=NOW + delay, value=b"v" * 100)
+    assert log.segment_count == 3
+    log.close()
+    log = scheduled(segment_bytes=200, delivery_schedule_monotonic=True, clean=True)
+    with pytest.raises(InvalidTimestamp, match=str(NOW + 300)):
+        append(log, timestamp=NOW + 299)
+    append(log, timestamp=NOW + 300)
+
+
+def test_what_is_cut_or_removed_no_longer_counts_for_the_order(scheduled, clock):
+    log = scheduled(delivery_schedule_monotonic=True, segment_bytes=200, retention_bytes=0)
+    for delay in (100, 200):
+        append(log, timestamp=NOW + delay, value=b"v" * 100)
+    log.truncate_to(1)
+    append(log, timestamp=NOW + 150, value=b"v" * 100)
+    clock.now += 10_000
+    log.delivery.advance(clock.now)
+    assert retained(log, clock.now) == 2
+    append(log, timestamp=0)
+    assert log.log_end_offset == 3
+
+
+@pytest.mark.parametrize("origin", [AppendOrigin.REPLICATION, AppendOrigin.COORDINATOR])
+def test_only_what_clients_send_passes_the_gates(scheduled, origin):
+    log = scheduled(delivery_max_delay_ms=0, delivery_schedule_monotonic=True)
+    for delay in (5000, 1000):
+        records = batch(timestamp=NOW + delay)
+        records[:8] = log.log_end_offset.to_bytes(8, "big")
+        log.append(records, leader_epoch=0, origin=origin)
+    assert log.log_end_offset == 2
+    log.delivery.advance(NOW)
+    assert known(log) == (0, NOW + 5000)
+    with pytest.raises(InvalidTimestamp):
+        append(log, timestamp=NOW)
+
+
+def test_an_immediate_log_has_neither_gates_nor_a_watermark(open_log):
+    log = open_log(delivery_max_delay_ms=0, delivery_schedule_monotonic=True, message_timestamp_after_max_ms=LONG_MAX)
+    append(log, timestamp=LONG_MAX)
+    append(log, timestamp=NOW)
+    assert log.delivery is None and log.released_end_offset == 2
