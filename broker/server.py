@@ -44,6 +44,7 @@ from broker.metadata.opening import (
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
+from broker.partition.delivery import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments
 from broker.runtime.garbage import Undisturbed
@@ -105,6 +106,7 @@ class Broker:
         self._stats = BrokerStats()
         self._client_metrics = ClientMetricsStore()
         self._storage_stats = StorageStats()
+        self._storage_stats.on_activated = self._stats.deliveries.observe_lateness
         self._pools = Pools()
         self._scheduler = Scheduler()
         self._tasks = TaskOwner("broker")
@@ -137,6 +139,13 @@ class Broker:
             self._log_config.dir_failure_timeout_ms,
         )
         self._disk_work = DiskWork(self._pools, self._clock, page_cache, self._fs.drop_cached)
+        self._deliveries = DeliveryScheduler(
+            self._scheduler,
+            self._clock,
+            self._pools.io,
+            log_config(resolver, {}).delivery_clock_uncertainty_ms,
+            self._stats.deliveries,
+        )
         self._partitions = PartitionManager(
             self._logs,
             self._config.node_id,
@@ -144,6 +153,7 @@ class Broker:
             self._clock.now_ms,
             self._dir_reports.on_lost,
             self._disk_work,
+            self._deliveries,
         )
         self._dir_watch = DirWatch(self._logs, self._dir_reports, self._pools)
         self._upkeep = Upkeep(
@@ -345,6 +355,7 @@ class Broker:
 
     async def _stop_tasks(self) -> None:
         await self._dir_reports.close()
+        await self._deliveries.close()
         await self._tasks.close()
 
     async def _close_metadata(self) -> None:

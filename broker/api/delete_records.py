@@ -2,6 +2,7 @@
 
 - -1 deletes up to the high watermark. An offset at or below the log start succeeds and changes nothing.
 - The answer is sent once the new log start is on disk; what concurrent requests changed is written together.
+- Scheduled records whose time has not come stay, and so does what follows them: the answer tells how far it went.
 - Segments that lie wholly below go with the next retention pass; until then only the log start hides their records.
 - There is one replica, so nothing is waited for and `timeout_ms` is not needed.
 
@@ -73,6 +74,8 @@ class DeleteRecordsApi:
         partition = self._partitions.get(topic, asked.partition_index)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Cannot delete records of internal topic {topic}.")
+        await partition.catch_up()
+        partition = self._partitions.get(topic, asked.partition_index)
         while partition.is_on_hold:  # else the log that takes over might begin before what was deleted
             await partition.room()
             partition = self._partitions.get(topic, asked.partition_index)

@@ -330,7 +330,7 @@ class _Reading:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 self._has_outcome = True
                 return data
-        bound = partition.bound(self._isolation_level)
+        bound = partition.visible_bound(self._isolation_level)
         found = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.max_bytes, self._max_bytes - self._found_bytes)),

@@ -173,11 +173,14 @@ class _Reading:
         partition.ensure_leader(wanted.leader_epoch)
         log = partition.log
         offsets = log.offsets
+        bound = offsets.last_stable_offset if self.is_committed else offsets.high_watermark
+        if log.delivery is not None:
+            bound = partition.visible(bound)
         found_bytes = self.found_bytes
         found = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.max_bytes, self.max_bytes - found_bytes)),
-            bound=offsets.last_stable_offset if self.is_committed else offsets.high_watermark,
+            bound=bound,
             min_one_batch=not found_bytes,
         )
         region = found.region

@@ -3,6 +3,7 @@
 - ListOffsets: v2 isolation level; v4 leader epochs; v6 flexible; v7 -3 largest timestamp; v8 -4 earliest local; v9 -5
   latest tiered; v10 timeout; v11 -6 earliest pending upload. Without a tier -4 is the log start, -5 and -6 are unknown.
 - A timestamp or -3 answers nothing that lies at or beyond the fetchable bound; nothing found is error 0 and -1.
+- On scheduled topics LATEST is the first record whose time has not come. What is asked by time is found beyond it, too.
 - Only the largest timestamp of a segment is known in memory. What that does not decide is searched for in the files, in
   the I/O pool of the log's directory, one partition after the other.
 
@@ -55,8 +56,8 @@ SPECIAL_SINCE = {
 }
 """The request version that introduced each special timestamp."""
 
-DEBUGGING_REPLICA_ID = -2
-"""A consumer that may see up to the log end."""
+CONSUMER_REPLICA_ID = -1
+"""Everybody else, replicas and who looks for faults, may see up to the log end."""
 
 MAX_ATTEMPTS = 4
 """So often a search is begun whose log was cleaned, cut or moved under it; a swap of the cleaner overtakes it twice."""
@@ -112,7 +113,11 @@ class OffsetsApi:
         for _ in range(MAX_ATTEMPTS):
             partition = self._partitions.get(topic, entry.partition_index)
             partition.ensure_leader(entry.current_leader_epoch)
-            found = _known(partition, entry.timestamp, _bound(partition, request))
+            if entry.timestamp == LATEST:
+                await partition.catch_up()
+                partition = self._partitions.get(topic, entry.partition_index)
+                partition.ensure_leader(entry.current_leader_epoch)
+            found = _known(partition, entry.timestamp, request)
             if not isinstance(found, TimeSearch):
                 return found
             log, outcome = partition.log, None
@@ -157,17 +162,13 @@ class OffsetsApi:
         return answer
 
 
-def _bound(partition: Partition, request: ListOffsetsRequest) -> int:
-    if request.replica_id == DEBUGGING_REPLICA_ID:
-        return partition.log.log_end_offset
-    return partition.bound(request.isolation_level)
-
-
-def _known(partition: Partition, timestamp: int, bound: int) -> Found | TimeSearch:
+def _known(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> Found | TimeSearch:
     """Answer from memory, or give the search that has to be made."""
     log = partition.log
+    is_consumer = request.replica_id == CONSUMER_REPLICA_ID
+    bound = partition.bound(request.isolation_level) if is_consumer else log.log_end_offset
     if timestamp == LATEST:
-        return -1, bound, partition.leader_epoch
+        return -1, partition.visible(bound) if is_consumer else bound, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset, log.epoch_for_offset(log.log_start_offset)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

@@ -14,7 +14,7 @@ from storage.log.page_budget import PageCacheBudget
 
 
 class DiskWork:
-    """What every partition of a broker is given (broker.partition.partition.DiskWork)."""
+    """What every partition of a broker is given (broker.partition.work)."""
 
     def __init__(self, pools: Pools, clock: Clock, page_cache: PageCacheBudget, drop_cached: DropCached) -> None:
         syncs = Syncs(pools, clock.monotonic_ns)

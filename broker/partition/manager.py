@@ -18,8 +18,9 @@ from broker.metadata.image import (
     TopicImage,
 )
 from broker.partition.errors import NotLeader, PartitionOffline, UnknownPartition
-from broker.partition.partition import DiskWork, Partition
+from broker.partition.partition import Partition
 from broker.partition.traffic import Traffic
+from broker.partition.work import Deliveries, DiskWork
 from config.views import LogConfig
 from protocol.uuids import ZERO_UUID
 from storage.dirs.log_dir import LogDir
@@ -48,9 +49,11 @@ class PartitionManager:
         now_ms: Callable[[], int],
         on_dir_lost: OnDirLost,
         disk_work: DiskWork,
+        deliveries: Deliveries,
     ) -> None:
         self._logs = logs
         self._disk_work = disk_work
+        self._deliveries = deliveries
         self._now_ms = now_ms
         self._node_id = node_id
         self._config_for = config_for
@@ -261,7 +264,9 @@ class PartitionManager:
         self._offline.discard(tp)
         log.config = config
         stats = self.traffic.of(tp.topic)
-        return Partition(tp, log, self._node_id, self._now_ms, self.fail_dir_of, self._disk_work, stats)
+        return Partition(
+            tp, log, self._node_id, self._now_ms, self.fail_dir_of, self._disk_work, self._deliveries, stats
+        )
 
     def _set_strays_aside(self, image: ClusterImage) -> None:
         """Take logs out of the way whose topic is gone, or was created anew, since they were written.

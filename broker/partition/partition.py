@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from broker.metrics.instruments import TopicStats
 from broker.partition.errors import (
@@ -27,6 +27,7 @@ from broker.partition.errors import (
 from broker.partition.isr import high_watermark
 from broker.partition.purgatory import Wakeable
 from broker.partition.waits import Backlog, HeldRecords
+from broker.partition.work import Deliveries, DiskWork
 from config.views import LONG_MAX, LogConfig
 from protocol.records.control import build_marker
 from storage.env.fs import Buffer
@@ -41,29 +42,12 @@ logger: Final = logging.getLogger(__name__)
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 ACKS_ALL: Final = -1
-HIGH_WATERMARK: Final = -1
-"""The offset that asks to delete everything that is replicated."""
+HIGH_WATERMARK: Final = -1  # the offset that asks to delete everything that is replicated
 _CROWDED: Final = "crowded"  # why the gate is closed
 _NOTHING: frozenset[str] = frozenset()  # one for all partitions: an empty set has 200 bytes, too
 _HELD: Final = "held"
 MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
 """Appends wait above this, as with two full windows of write-back: what a direct write has not taken is memory."""
-
-
-class DiskWork(Protocol):
-    """What partitions leave to the background (broker.background.disk_work): it calls back when it is done."""
-
-    def flush(self, partition: Partition, below: int) -> None:
-        """Make everything below an offset durable, then call `flushed`."""
-
-    def flush_in_time(self, partition: Partition) -> None:
-        """Flush when flush.ms says so, unless that is arranged already."""
-
-    def write(self, partition: Partition) -> None:
-        """Write what a preallocated log holds in memory, then call `written`, again and again until it has all."""
-
-    def write_back(self, partition: Partition) -> None:
-        """Sync a full window, or call `close_gate` and later `open_gate` when too much is on its way already."""
 
 
 class Marker(NamedTuple):
@@ -82,6 +66,7 @@ class Partition:
     __slots__ = (
         "_backlog",
         "_closed_for",
+        "_deliveries",
         "_disk_work",
         "_due_flush",
         "_follows_end",
@@ -112,6 +97,7 @@ class Partition:
         now_ms: Callable[[], int],
         on_failure: Callable[[StorageFailure], None],
         disk_work: DiskWork,
+        deliveries: Deliveries,
         stats: TopicStats,
     ) -> None:
         self.tp = tp
@@ -121,6 +107,7 @@ class Partition:
         self._now_ms = now_ms
         self._on_failure = on_failure
         self._disk_work = disk_work
+        self._deliveries = deliveries
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr: tuple[int, ...] = ()
@@ -129,7 +116,7 @@ class Partition:
         self.is_deleted = False
         self.is_immediate = True  # an append need wait neither before nor after
         self.may_compress = False  # an append may have to compress what comes otherwise
-        self._follows_end = False  # alone, and no setting asks for flushes: an append has nothing else to do
+        self._follows_end = False  # alone, no flushes, no schedule: an append has nothing else to do
         self._due_flush: HeldRecords | None = None  # since the first flush that an append made due
         self._planned_offset = 0  # below it all is durable, or will be when the flush that runs has ended
         self._unwritten: HeldRecords | None = None  # since the first append that went into memory
@@ -147,6 +134,11 @@ class Partition:
         return self.leader_id == self._node_id
 
     @property
+    def is_scheduled(self) -> bool:
+        """Tell whether records are released here: the topic is scheduled, and this broker leads the partition."""
+        return self.log.delivery is not None and self.is_leader and not self.is_deleted and not self.log.is_closed
+
+    @property
     def topic_id(self) -> bytes:
         """The topic's id, 16 bytes."""
         return self.log.topic_id or bytes(16)
@@ -162,6 +154,7 @@ class Partition:
         self._is_alone = leader_id == self._node_id and isr == (leader_id,)
         self._settle()
         self._advance()
+        self._deliveries.follow(self)
 
     def _take_charge(self) -> None:
         """Arrange with a new log who does the disk's work for it."""
@@ -189,13 +182,18 @@ class Partition:
         self._planned_offset = 0
         self._take_charge()
         self._advance()
+        self._deliveries.follow(self)
         self.wake()
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Let other settings hold from the next append on."""
+        """Let other settings hold from the next append on; another delivery.mode shows and hides records at once."""
+        was_scheduled = self.log.delivery is not None
         self.log.config = config
         self._settle()
         self._disk_work.flush_in_time(self)
+        self._deliveries.follow(self)
+        if was_scheduled:
+            self.wake()
 
     def _settle(self) -> None:
         """Derive from settings and state what the way of an append looks at."""
@@ -206,7 +204,7 @@ class Partition:
         is_free = not is_flushed_by_count and not is_holding and not is_written_later
         self.is_immediate = is_free and self._backlog is None
         self.may_compress = may_compress(config)
-        self._follows_end = is_free and self._is_alone and config.flush_ms == LONG_MAX
+        self._follows_end = is_free and self._is_alone and config.flush_ms == LONG_MAX and self.log.delivery is None
 
     def ensure_leader(self, current_leader_epoch: int = -1) -> None:
         """Check that this broker leads, in the epoch the client believes in (-1: it does not say).
@@ -300,19 +298,20 @@ class Partition:
         )
 
     def delete_records(self, offset: int) -> None:
-        """Move the log start forward to `offset`, or to the high watermark; below the log start nothing happens.
+        """Move the log start forward to `offset`, or to the high watermark, but over nothing that is not due yet.
 
-        It is durable once the log starts have been written. Raises: NotLeader, RecordsMustStay, OffsetOutOfRange.
+        Below the log start nothing happens. It is durable once the log starts have been written.
+        Raises: NotLeader, RecordsMustStay, OffsetOutOfRange.
         """
         self.ensure_leader()
         log = self.log
         if not log.config.is_delete:
             raise RecordsMustStay(f"records of {self.tp} can not be deleted due to the configured policy")
         wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
-        if wanted < 0:
+        if not 0 <= wanted <= log.high_watermark:
             raise OffsetOutOfRange(wanted, log.log_start_offset, log.high_watermark)
-        if log.increment_log_start_offset(wanted):
-            logger.info("records deleted partition=%s log_start=%d", self.tp, wanted)
+        if log.increment_log_start_offset(self.visible(wanted)):
+            logger.info("records deleted partition=%s log_start=%d", self.tp, log.log_start_offset)
             self.wake()
 
     def _after_append(self, base_offset: int, end_offset: int) -> None:
@@ -325,9 +324,11 @@ class Partition:
             self._due_flush.hold(base_offset, end_offset)
             self._settle()
             self._disk_work.flush(self, end_offset)
-        else:
+        elif log.config.flush_ms < LONG_MAX:
             self._disk_work.flush_in_time(self)
         self._advance()
+        if log.delivery is not None:
+            self._deliveries.follow(self)
 
     def _hold_unwritten(self, base_offset: int, end_offset: int) -> None:
         if self._unwritten is None:
@@ -342,8 +343,11 @@ class Partition:
         offset = high_watermark(self.isr, self._node_id, log.high_watermark, log.log_end_offset)
         if self._due_flush is not None and offset > self._due_flush.bound:
             offset = self._due_flush.bound
+        stable = log.last_stable_offset
         if self.leader_id == self._node_id and log.advance_high_watermark(offset):
-            self.wake()
+            delivery = log.delivery
+            if delivery is None or delivery.watermark > stable:
+                self.wake()  # else nobody sees more than before
 
     # --- direct writes, flushes and write-backs ---
 
@@ -456,6 +460,7 @@ class Partition:
         if self._backlog is not None:
             self._backlog.dismiss()
             self._backlog = None
+        self._deliveries.follow(self)
         self.wake()
 
     def wake(self) -> None:
@@ -466,3 +471,30 @@ class Partition:
     def bound(self, isolation_level: int) -> int:
         """Give the offset below which a consumer of this isolation level may read."""
         return self.log.last_stable_offset if isolation_level == READ_COMMITTED else self.log.high_watermark
+
+    # --- scheduled delivery ---
+
+    def visible_bound(self, isolation_level: int) -> int:
+        """Give the offset below which a consumer of this isolation level may read now."""
+        return self.visible(self.bound(isolation_level))
+
+    def visible(self, bound: int) -> int:
+        """Lower a bound to what is due by now; on an immediate topic there is nothing to ask."""
+        delivery = self.log.delivery
+        if delivery is None:
+            return bound
+        if delivery.watermark < bound:
+            self.release_due()
+        return min(bound, delivery.watermark)
+
+    def release_due(self) -> None:
+        """Let what has come due be seen, also by requests that wait for it."""
+        if (delivery := self.log.delivery) is not None:
+            if delivery.advance(self._now_ms()):
+                self.wake()
+            self._deliveries.follow(self)
+
+    async def catch_up(self) -> None:
+        """Wait until `visible_bound` needs no long search to be exact."""
+        if self.log.delivery is not None:
+            await self._deliveries.catch_up(self)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from broker.api.route import RequestContext
 from broker.background.disk_work import DiskWork
@@ -18,6 +22,8 @@ from broker.metadata.image import (
     TopicImage,
     partitions_of,
 )
+from broker.metrics.instruments import DeliveryStats
+from broker.partition.delivery import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
@@ -28,6 +34,7 @@ from storage.env.clock import SeededRng
 from storage.env.fs import FileSystem
 from storage.env.posix import PosixFileSystem
 from storage.log.page_budget import PageCacheBudget
+from storage.stats import StorageStats
 from storage.types import TopicPartition
 
 NODE_ID = 1
@@ -48,6 +55,48 @@ class ManualClock:
 
     def monotonic_ns(self) -> int:
         return self.wall_ms * 1_000_000
+
+
+class ManualTimers:
+    """Timers of a ManualClock, which moves on from call to call (broker.partition.delivery.Timers)."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self._calls: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> ManualTimer:
+        """Call back once the clock has got there."""
+        entry = (self.clock.wall_ms + delay_ms, next(self._numbers), callback)
+        heapq.heappush(self._calls, entry)
+        return ManualTimer(self._calls, entry)
+
+    @property
+    def next_in_ms(self) -> float | None:
+        """How long it is until the next call; None when there is none to come."""
+        return self._calls[0][0] - self.clock.wall_ms if self._calls else None
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass, from one call to the next."""
+        until_ms = self.clock.wall_ms + ms
+        while self._calls and self._calls[0][0] <= until_ms:
+            at_ms, _, callback = heapq.heappop(self._calls)
+            self.clock.wall_ms = max(self.clock.wall_ms, math.ceil(at_ms))
+            callback()
+        self.clock.wall_ms = until_ms
+
+
+class ManualTimer(NamedTuple):
+    """A call that is to come."""
+
+    calls: list[tuple[float, int, Callable[[], None]]]
+    entry: tuple[float, int, Callable[[], None]]
+
+    def cancel(self) -> None:
+        """Let it not come."""
+        if self.entry in self.calls:
+            self.calls.remove(self.entry)
+            heapq.heapify(self.calls)
 
 
 def topic_id_of(name: str, incarnation: int = 1) -> bytes:
@@ -97,8 +146,16 @@ class Hosted:
         self.fs: FileSystem = fs or PosixFileSystem()
         self.page_cache = PageCacheBudget(page_cache_bytes)
         self.dropped: list[tuple[str, int, int]] = []  # what the kernel was told to forget: path, position, size
+        self.delivery_stats = DeliveryStats()
+        storage_stats = StorageStats()
+        storage_stats.on_activated = self.delivery_stats.observe_lateness
         self.logs = LogManager(
-            self.fs, self.clock, SeededRng(seed), [str(path) for path in directories], page_cache=self.page_cache
+            self.fs,
+            self.clock,
+            SeededRng(seed),
+            [str(path) for path in directories],
+            stats=storage_stats,
+            page_cache=self.page_cache,
         )
         self.logs.open_dirs(NODE_ID)
         self.logs.load_all(lambda tp: LogConfig())
@@ -109,6 +166,10 @@ class Hosted:
         self.disk: DiskWork | None = None
         if pools is not None:
             self.disk = DiskWork(pools, self.clock, self.page_cache, lambda *drop: self.dropped.append(drop))
+        self.timers = ManualTimers(self.clock)
+        self.deliveries = DeliveryScheduler(
+            self.timers, self.clock, self.pools.io, LogConfig().delivery_clock_uncertainty_ms, self.delivery_stats
+        )
         self.manager = PartitionManager(
             self.logs,
             NODE_ID,
@@ -116,6 +177,7 @@ class Hosted:
             self.clock.now_ms,
             lambda lost, _: self.lost_dirs.append(lost.path),
             self.disk or self.idle_disk,
+            self.deliveries,
         )
         self.current = ClusterImage("cluster", brokers={node: broker_image(node) for node in (NODE_ID, OTHER_ID)})
 

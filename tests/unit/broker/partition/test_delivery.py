@@ -1,0 +1,145 @@
+"""The scheduler of scheduled topics: when it wakes up, whom it looks at, and what it does about logs it must search."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from protocol.records.builder import build_batch
+from tests.harness.hosted import NODE_ID, OTHER_ID
+from tests.harness.scheduled import E_MS, FOREVER, SCHEDULED, TOPIC, Scheduled
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Scheduled]:
+    broker = Scheduled(tmp_path)
+    yield broker
+    await broker.close()
+
+
+def wakeups_in(broker: Scheduled, ms: int) -> int:
+    before = broker.hosted.delivery_stats.wakeups
+    broker.pass_ms(ms)
+    return broker.hosted.delivery_stats.wakeups - before
+
+
+def watermark(broker: Scheduled) -> int:
+    delivery = broker.partition.log.delivery
+    assert delivery is not None
+    return delivery.watermark
+
+
+async def test_nothing_wakes_up_while_no_topic_is_scheduled(broker: Scheduled) -> None:
+    broker.create(delivery_mode="immediate")
+    await broker.produce(0)
+    assert broker.hosted.timers.next_in_ms is None
+    assert wakeups_in(broker, 10_000) == 0
+
+
+async def test_a_scheduled_topic_without_pending_records_costs_one_look_a_second(broker: Scheduled) -> None:
+    broker.create()
+    broker.pass_ms(10)
+    await broker.produce(at=0)
+    assert wakeups_in(broker, 10_000) == 10
+
+
+async def test_a_pending_record_is_released_when_it_comes_due_and_not_before(broker: Scheduled) -> None:
+    broker.create()
+    await broker.produce(300)
+    assert broker.hosted.timers.next_in_ms == 550
+    broker.pass_ms(549)
+    assert watermark(broker) == 0
+    broker.pass_ms(1)
+    assert watermark(broker) == 1
+
+
+async def test_an_earlier_record_of_another_partition_moves_the_timer(broker: Scheduled) -> None:
+    other = broker.hosted.create("other", config=SCHEDULED)
+    broker.create()
+    await broker.produce(700)
+    broker.pass_ms(1)
+    other.append(build_batch([(b"k", b"v")], timestamp=broker.now_ms + 100))
+    assert broker.hosted.timers.next_in_ms == 100 + E_MS
+
+
+async def test_passes_are_a_millisecond_apart_however_much_is_due(broker: Scheduled) -> None:
+    broker.create()
+    for ms in (1, 1, 2, 2, 2, 3):
+        await broker.produce(ms)
+    assert wakeups_in(broker, E_MS + 10) <= 3 + 1
+    assert watermark(broker) == 6
+
+
+async def test_lateness_is_that_of_batches_that_were_seen_pending(broker: Scheduled) -> None:
+    broker.create()
+    await broker.produce(at=0)
+    lateness = broker.hosted.delivery_stats.lateness
+    assert lateness.count == 0
+    await broker.produce(100)
+    await broker.produce(100)
+    await broker.produce(at=0)
+    broker.pass_ms(HOUR_MS)
+    assert (lateness.count, lateness.total) == (2, 0.0)
+
+
+async def test_who_does_not_lead_a_partition_has_nothing_to_release_there(broker: Scheduled) -> None:
+    broker.create()
+    await broker.produce(HOUR_MS)
+    assert len(broker.hosted.deliveries) == 1
+    broker.hosted.lead(TOPIC, OTHER_ID, 1)
+    assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
+    broker.hosted.lead(TOPIC, NODE_ID, 2)
+    assert len(broker.hosted.deliveries) == 1
+    broker.pass_ms(HOUR_MS + E_MS)
+    assert watermark(broker) == 1
+
+
+async def test_a_deleted_topic_is_forgotten(broker: Scheduled) -> None:
+    broker.create()
+    await broker.produce(HOUR_MS)
+    broker.hosted.delete(TOPIC)
+    assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
+
+
+async def test_a_topic_that_changes_its_mode_comes_and_goes(broker: Scheduled) -> None:
+    broker.create(delivery_mode="immediate", message_timestamp_after_max_ms=FOREVER)
+    await broker.produce(1000)
+    broker.configure(delivery_mode="scheduled")
+    assert len(broker.hosted.deliveries) == 1
+    broker.pass_ms(1249)
+    assert watermark(broker) == 0
+    broker.pass_ms(1)
+    assert watermark(broker) == 1
+    broker.configure(delivery_mode="immediate")
+    assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
+
+
+@pytest.mark.parametrize(("by_ms", "word"), [(E_MS + 1, "early"), (-E_MS - 1, "late")])
+async def test_a_clock_that_jumps_by_more_than_its_uncertainty_is_worth_a_warning(
+    broker: Scheduled, caplog: pytest.LogCaptureFixture, by_ms: int, word: str
+) -> None:
+    broker.create()
+    await broker.produce(HOUR_MS)
+    broker.pass_ms(3000)
+    assert not caplog.records
+    broker.set_clock(by_ms)
+    broker.pass_ms(3000)
+    (line,) = caplog.records
+    assert line.levelno == logging.WARNING and f"by_ms={by_ms}" in line.message and line.message.endswith(word)
+
+
+async def test_a_small_step_of_the_clock_is_what_the_uncertainty_is_for(
+    broker: Scheduled, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.create()
+    broker.pass_ms(3000)
+    broker.set_clock(E_MS)
+    broker.pass_ms(3000)
+    broker.set_clock(-E_MS)
+    broker.pass_ms(3000)
+    assert not caplog.records
