@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from storage.env.posix import PosixFileSystem
 from storage.segment.offset_index import OffsetIndex
-from tests.sim.log_lives import live, live_moving
+from tests.sim.log_lives import live, live_moving, live_scheduled
 
 STEPS = 120
 
@@ -54,6 +54,25 @@ def test_a_log_that_moves_behaves_like_a_list(seed, tmp_path):
 @pytest.mark.parametrize("seed", lives(25))
 def test_a_log_that_moves_keeps_its_word_over_crashes_of_the_machine(seed, tmp_path):
     live_moving(str(tmp_path), seed, STEPS, crashes=True)
+
+
+@pytest.mark.parametrize("seed", lives(20))
+def test_a_scheduled_log_releases_what_is_due_and_loses_nothing(seed, tmp_path, monkeypatch):
+    look_little(monkeypatch, seed)
+    live_scheduled(str(tmp_path), seed, STEPS, crashes=False)
+
+
+@pytest.mark.parametrize("seed", lives(20))
+def test_a_scheduled_log_keeps_its_word_over_crashes_of_the_machine(seed, tmp_path, monkeypatch):
+    look_little(monkeypatch, seed)
+    live_scheduled(str(tmp_path), seed, STEPS, crashes=True)
+
+
+def look_little(monkeypatch, seed):
+    """Let most logs need several looks, and searches, to come to what is pending."""
+    if seed % 4:
+        for name in ("MAX_STEPS", "MEASURED_STEPS", "_LOOK_STEPS"):
+            monkeypatch.setattr(f"storage.log.delivery.{name}", 9 + seed % 4)
 
 
 @settings(max_examples=50, deadline=None)

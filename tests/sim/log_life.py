@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from config.views import LONG_MAX, LogConfig
 from protocol.records.batch import LOG_APPEND_TIME_BIT
@@ -38,22 +38,57 @@ CONFIG = LogConfig(
 )
 """Small enough that rolls, full indexes and removals come all the time."""
 
+SETTINGS: dict[str, Sequence[object]] = {
+    "segment_bytes": (1300, 1500, 2500, 5000),
+    "segment_ms": (5000, 40_000, 604_800_000),
+    "segment_jitter_ms": (0, 1000),
+    "segment_index_bytes": (36, 60, 4096),
+    "index_interval_bytes": (0, 150, 4096),
+    "preallocate": (False, True),
+    "tail_cache_bytes": (0, 300, 1 << 20),
+    "flush_messages": (1, 5, LONG_MAX),
+    "flush_ms": (0, 2000, LONG_MAX),
+    "flush_on_append": (False, False, True),
+    "validate_on_open": (False, True),
+    "retention_ms": (-1, 0, 20_000, 60_000),
+    "retention_bytes": (-1, 0, 4000, 8000),
+    "file_delete_delay_ms": (0, 5000),
+    "cleanup_policy": tuple(map(frozenset, (["delete"], ["compact"], ["compact"], ["compact", "delete"], []))),
+    "delete_retention_ms": (0, 10_000),
+    "min_compaction_lag_ms": (0, 0, 5000),
+    "max_compaction_lag_ms": (3000, LONG_MAX),
+    "compression_type": ("producer", "producer", "producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    "message_timestamp_type": ("CreateTime", "CreateTime", "LogAppendTime"),
+    "writeback_window_bytes": (0, 700),
+    "page_cache_budget_bytes": (None, 4096),
+    "timestamp_scan_window_bytes": (1, 200, 65536),
+    "read_buffer_cap_bytes": (1, 4096),
+}
+
 Rows = list[tuple[bytes, bytes | None, list[tuple[str, bytes]], int]]  # key, value, headers, timestamp
 
 
 class Clock:
     def __init__(self) -> None:
         self.now = NOW
+        self.set_by_ms = 0  # how far somebody has set the wall clock
 
     def now_ms(self) -> int:
         return self.now
 
     def monotonic_ns(self) -> int:
-        return self.now * 1_000_000
+        return (self.now - self.set_by_ms) * 1_000_000
+
+    def set_by(self, shift_ms: int) -> None:
+        """Set the wall clock; no time passes."""
+        self.now += shift_ms
+        self.set_by_ms += shift_ms
 
 
 class Life:
     """One log, its model, and what may be done to both."""
+
+    settings: Mapping[str, Sequence[object]] = SETTINGS
 
     def __init__(self, root: str, chance: random.Random, *, direct_block_bytes: int | None, is_deferring: bool) -> None:
         self.chance = chance
@@ -209,6 +244,19 @@ class Life:
             assert self.log.high_watermark == self.model.end
         assert self.model.high_watermark <= self.log.high_watermark
         self.model.high_watermark = self.log.high_watermark
+
+    def before_retention(self) -> None:
+        """Tell the model what it cannot know of what retention may take."""
+
+    def deletable_end(self) -> int:
+        """Return below what records may be deleted on demand."""
+        return self.model.high_watermark
+
+    def check_own(self) -> None:
+        """Compare what only this kind of life has."""
+
+    def end(self) -> None:
+        """Do what is checked of this kind of life when it is over."""
 
     def bases(self) -> list[int]:
         return [segment.base_offset for segment in self.log._state.segments]

@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tests.sim import log_cleaning, log_moves, log_restarts, log_steps
+from tests.sim import log_cleaning, log_moves, log_restarts, log_schedule_steps, log_steps
 from tests.sim.crash_fs import Crashed
 from tests.sim.log_checks import check
 from tests.sim.log_life import Life, Step
 from tests.sim.log_moves import MovingLife
+from tests.sim.log_schedule import ScheduledLife
 
 WEIGHTS: dict[Step, float] = {
     log_steps.append: 30,
@@ -47,6 +48,16 @@ MOVING_WEIGHTS: dict[Callable[[Any], None], float] = {
     log_moves.purge: 3,
     log_moves.finish: 1,
 }
+_OF_ORDINARY = (log_moves.clean, log_steps.time)
+SCHEDULED_WEIGHTS: dict[Callable[[Any], None], float] = {
+    **{step: weight for step, weight in MOVING_WEIGHTS.items() if step not in _OF_ORDINARY},
+    log_schedule_steps.time: 12,
+    log_schedule_steps.set_clock: 4,
+    log_schedule_steps.consume: 25,
+    log_schedule_steps.look: 10,
+    log_schedule_steps.uncertainty: 3,
+    log_schedule_steps.mode: 2,
+}
 CALLS_TO_A_CRASH = 60
 
 L = TypeVar("L", bound=Life)
@@ -70,6 +81,13 @@ def live_moving(
 ) -> MovingLife:
     """Live so while the log moves between directories."""
     return _live(MovingLife, MOVING_WEIGHTS, root, seed, steps, crashes=crashes, report=report)
+
+
+def live_scheduled(
+    root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print
+) -> ScheduledLife:
+    """Live so while records come due; in the end all have, and consumers have read them."""
+    return _live(ScheduledLife, SCHEDULED_WEIGHTS, root, seed, steps, crashes=crashes, report=report)
 
 
 def _live(
@@ -100,8 +118,8 @@ def _live(
                 log_restarts.crash(life)
             life.doing = ""
             check(life, is_thorough=number % 8 == 0)
-            if isinstance(life, MovingLife):
-                life.check_folders()
+            life.check_own()
+        life.end()
     except BaseException:
         report(f"SEED={seed} after {len(life.script)} steps: {', '.join(life.script[-25:])}")
         raise

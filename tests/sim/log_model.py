@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from config.views import LogConfig
+from config.views import LONG_MAX, LogConfig
 from protocol.records.batch import BatchHeader, check_crc, iter_batches
 from protocol.records.control import ControlType, control_type_of
 from protocol.records.record import Record, iter_records
@@ -108,6 +108,39 @@ class Found(NamedTuple):
     timestamp: int  # of the newest record, else of the file
 
 
+@dataclass
+class Reader:
+    """A consumer that follows its position."""
+
+    is_committed: bool  # reads only what is decided
+    position: int = 0
+    seen: list[Stored] = field(default_factory=list)
+    skipped: list[range] = field(default_factory=list)  # offsets that were deleted before it came to them
+
+    def take(self, batch: Stored) -> None:
+        """Read a batch: one behind all others, so none twice."""
+        assert not self.seen or batch.base > self.seen[-1].last, batch.header
+        self.seen.append(batch)
+        self.position = batch.last + 1
+
+    def begin_at(self, log_start: int) -> None:
+        """Pass over what has been deleted."""
+        if log_start > self.position:
+            self.skipped.append(range(self.position, log_start))
+            self.position = log_start
+
+    def cut(self, offset: int) -> None:
+        """Go back to where the log has been cut."""
+        self.position = min(self.position, offset)
+        self.seen = [batch for batch in self.seen if batch.last < offset]
+        self.skipped = [range(one.start, min(one.stop, offset)) for one in self.skipped]
+
+    def has_missed(self, batch: Stored) -> bool:
+        """Tell whether it has passed a batch that was there without having read it."""
+        is_skipped = any(batch.base in one for one in self.skipped)
+        return batch.last < self.position and not is_skipped and batch.data not in {one.data for one in self.seen}
+
+
 class LogModel:
     """The list, and the offsets that say what of it counts."""
 
@@ -119,6 +152,11 @@ class LogModel:
         self.end = 0
         self.high_watermark = 0
         self.durable = 0  # a flush has returned that covers everything below
+        # Of a scheduled log: what may have come due so far, and what was seen to have.
+        self.releasable = 0
+        self.released = 0
+        self.readers: list[Reader] = []
+        self.guard = LONG_MAX  # retention leaves what is at or above
 
     # --- changes ---
 
@@ -142,11 +180,18 @@ class LogModel:
         self.start = min(self.start, offset)
         self.high_watermark = min(self.high_watermark, offset)
         self.durable = min(self.durable, offset)
+        self.releasable, self.released = min(self.releasable, offset), min(self.released, offset)
+        for reader in self.readers:
+            reader.cut(offset)
 
     def restart_at(self, offset: int) -> None:
         """Forget everything."""
         self.appended, self.stored = [], []
         self.start = self.end = self.high_watermark = self.durable = offset
+        self.releasable = self.released = offset
+        for reader in self.readers:
+            reader.cut(0)
+            reader.position = offset
 
     def drop_below(self, base: int) -> None:
         """Note that segments below `base` are gone."""
@@ -178,6 +223,17 @@ class LogModel:
                     return record if record.offset < self.high_watermark else None
         return None
 
+    def first_pending(self, offset: int, limit: int) -> int:
+        """Return where the first batch from `offset` on begins whose time is later than `limit`, else the end."""
+        for batch in self.stored:
+            if batch.last >= offset and batch.header.max_timestamp > limit:
+                return max(batch.base, offset)
+        return self.end
+
+    def next_batch(self, offset: int) -> int:
+        """Return where the first batch from `offset` on begins: offsets that a gap leaves out belong to it."""
+        return next((max(batch.base, offset) for batch in self.stored if batch.last >= offset), self.end)
+
     def newest(self, aborted_batches: set[int]) -> dict[bytes, tuple[int, bytes]]:
         """Return what a consumer of committed data ends with: key → (offset, value), deleted keys left out."""
         found: dict[bytes, tuple[int, bytes]] = {}
@@ -200,7 +256,7 @@ class LogModel:
     def first_kept(self, segments: list[Found], config: LogConfig, now_ms: int) -> int:
         """Return the base of the oldest segment that retention leaves; the log end when all of them go."""
         left = list(segments)
-        while len(left) > 1 and left[1].base <= self.start and left[1].base <= self.high_watermark:
+        while len(left) > 1 and left[1].base <= self.start and left[1].base <= self._removable_end:
             del left[0]
         if "delete" in config.cleanup_policy:
             total = sum(one.size for one in left)
@@ -211,8 +267,12 @@ class LogModel:
                 del left[0]
         return left[0].base if left else self.end
 
+    @property
+    def _removable_end(self) -> int:
+        return min(self.high_watermark, self.guard)
+
     def _may_go(self, left: list[Found]) -> bool:
         if not left:
             return False
         following = left[1].base if len(left) > 1 else self.end
-        return following <= self.high_watermark and (len(left) > 1 or left[0].size > 0)
+        return following <= self._removable_end and (len(left) > 1 or left[0].size > 0)

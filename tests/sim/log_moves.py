@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from storage.dirs.log_dir import LogDir
 from storage.dirs.manager import LogManager
+from storage.env.clock import monotonic_ms
 from storage.log.copying import LogCopy
 from tests.sim import log_cleaning
 from tests.sim.log_life import TOPIC_ID, Life, Step
@@ -65,7 +66,7 @@ class MovingLife(Life):
         future = self.manager.futures.get(TP)
         self.copy = self.log.copy_into(future.log) if future is not None else None
 
-    def check_folders(self) -> None:
+    def check_own(self) -> None:
         """One log, and one copy while a move is under way."""
         names = [name for path in self.directories for name in os.listdir(path) if name.startswith(f"{TP}")]
         assert names.count(str(TP)) == 1, names
@@ -135,6 +136,7 @@ def swap(life: MovingLife) -> None:
     log.config = life.config
     log.advance_high_watermark(before.high_watermark)
     log.increment_log_start_offset(before.log_start_offset)
+    log.take_over_delivery(before)
     log.assign_epoch(life.epoch)
     life.log, life.copy = log, None
     life._begin()
@@ -167,7 +169,7 @@ def take_over(life: MovingLife) -> None:
 
 def purge(life: MovingLife) -> None:
     """Unlink the deleted logs that are due."""
-    life.manager.deleted_logs.purge(life.clock.now)
+    life.manager.deleted_logs.purge(monotonic_ms(life.clock))
 
 
 def clean(life: MovingLife) -> None:

@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from config.views import LONG_MAX
 from protocol.records.builder import build_batch
 from protocol.records.control import build_marker
+from storage.env.clock import monotonic_ms
 from storage.errors import InvalidProducerEpoch, OutOfOrderSequence, RecordTooLarge, StorageError
 from storage.types import AppendOrigin
 from tests.sim.log_life import Life
 from tests.sim.log_model import replay, stored_batches
 
 IDEMPOTENT, TRANSACTIONAL = (1, 2), (11, 12, 13)
-
-SETTINGS: dict[str, Sequence[object]] = {
-    "segment_bytes": (1300, 1500, 2500, 5000),
-    "segment_ms": (5000, 40_000, 604_800_000),
-    "segment_jitter_ms": (0, 1000),
-    "segment_index_bytes": (36, 60, 4096),
-    "index_interval_bytes": (0, 150, 4096),
-    "preallocate": (False, True),
-    "tail_cache_bytes": (0, 300, 1 << 20),
-    "flush_messages": (1, 5, LONG_MAX),
-    "flush_ms": (0, 2000, LONG_MAX),
-    "flush_on_append": (False, False, True),
-    "validate_on_open": (False, True),
-    "retention_ms": (-1, 0, 20_000, 60_000),
-    "retention_bytes": (-1, 0, 4000, 8000),
-    "file_delete_delay_ms": (0, 5000),
-    "cleanup_policy": tuple(map(frozenset, (["delete"], ["compact"], ["compact"], ["compact", "delete"], []))),
-    "delete_retention_ms": (0, 10_000),
-    "min_compaction_lag_ms": (0, 0, 5000),
-    "max_compaction_lag_ms": (3000, LONG_MAX),
-    "compression_type": ("producer", "producer", "producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-    "message_timestamp_type": ("CreateTime", "CreateTime", "LogAppendTime"),
-    "writeback_window_bytes": (0, 700),
-    "page_cache_budget_bytes": (None, 4096),
-    "timestamp_scan_window_bytes": (1, 200, 65536),
-    "read_buffer_cap_bytes": (1, 4096),
-}
 
 
 def append(life: Life) -> None:
@@ -60,10 +32,13 @@ def transactional(life: Life) -> None:
 
 def end(life: Life) -> None:
     """End a transaction, sometimes one that has nothing here, sometimes with another epoch as KIP-890 does."""
-    producer_id = life.chance.choice(TRANSACTIONAL)
+    end_of(life, life.chance.choice(TRANSACTIONAL), is_abort=life.chance.random() < 0.5)
+
+
+def end_of(life: Life, producer_id: int, *, is_abort: bool) -> None:
     known = replay(life.model.appended).producers.get(producer_id)
     marker = build_marker(
-        is_abort=life.chance.random() < 0.5,
+        is_abort=is_abort,
         producer_id=producer_id,
         producer_epoch=(known.epoch if known is not None else 0) + (life.chance.random() < 0.2),
         coordinator_epoch=0,
@@ -147,7 +122,7 @@ def roll(life: Life) -> None:
 
 def time(life: Life) -> None:
     life.clock.now += life.chance.choice((1, 500, 3000, 15_000))
-    for _, unlink in life.manager.take_due_deletions(life.clock.now):
+    for _, unlink in life.manager.take_due_deletions(monotonic_ms(life.clock)):
         unlink()
     if life.log.durability.ms_until_flush(life.clock.now) == 0:
         life.flush()
@@ -204,8 +179,9 @@ def epoch(life: Life) -> None:
 
 
 def setting(life: Life) -> None:
-    name = life.chance.choice([*SETTINGS])
-    life.config = replace(life.config, **{name: life.chance.choice(SETTINGS[name])})
+    settings = life.settings
+    name = life.chance.choice([*settings])
+    life.config = replace(life.config, **{name: life.chance.choice(settings[name])})
     life.script[-1] += f" {name}={getattr(life.config, name)}"
     life.log.config = life.config
 
@@ -214,6 +190,7 @@ def retain(life: Life) -> None:
     life.finish_removal()
     model = life.model
     while True:
+        life.before_retention()
         ends = [*life.bases()[1:], model.end + 1]
         segments = [
             model.segment(segment.base_offset, end, segment.size, segment.retention_timestamp)
@@ -238,7 +215,7 @@ def retain(life: Life) -> None:
 
 def delete_records(life: Life) -> None:
     model = life.model
-    offset = life.chance.randint(model.start, model.high_watermark)
+    offset = life.chance.randint(model.start, max(life.deletable_end(), model.start))
     life.wanted_start = max(life.wanted_start, offset)
     life.log.increment_log_start_offset(offset)
     model.start = max(model.start, offset)
