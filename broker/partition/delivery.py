@@ -79,6 +79,7 @@ class DeliveryScheduler:
         self._queue: deque[Partition] = deque()  # those of them that have not begun
         self._tasks = TaskOwner("delivery")
         self._searching_count = 0
+        self._retrying: set[Partition] = set()  # whose last search has come to nothing
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -95,16 +96,21 @@ class DeliveryScheduler:
         """Look at a partition when its next batch comes due, as long as it is scheduled and led here."""
         if not partition.is_scheduled or self._is_closed:
             self._due.pop(partition, None)
+            self._retrying.discard(partition)
             if not self._due:
                 self._fall_asleep_for_good()
             return
         delivery = partition.log.delivery
         assert delivery is not None
-        if delivery.is_behind:
-            self._note(partition, NEVER if partition in self._asked else self._clock.now_ms())
-        else:
+        if not delivery.is_behind:
+            self._retrying.discard(partition)
             timestamp = delivery.pending_timestamp
-            self._note(partition, NEVER if timestamp is None else timestamp + self._uncertainty_ms)
+            due_ms = NEVER if timestamp is None else timestamp + partition.log.config.delivery_clock_uncertainty_ms
+            self._note(partition, due_ms)
+        elif partition in self._asked:
+            self._note(partition, NEVER)
+        elif partition not in self._retrying:
+            self._note(partition, min(self._clock.now_ms(), self._due.get(partition, NEVER)))
 
     def _note(self, partition: Partition, due_ms: int) -> None:
         if self._due.get(partition) == due_ms:
@@ -143,6 +149,7 @@ class DeliveryScheduler:
 
     def _fall_asleep_for_good(self) -> None:
         self._heap.clear()
+        self._turns.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -186,6 +193,7 @@ class DeliveryScheduler:
 
     def _retry(self, partition: Partition) -> None:
         if partition in self._due:
+            self._retrying.add(partition)
             self._note(partition, self._clock.now_ms() + RETRY_MS)
 
     def _watch_clock(self) -> None:
@@ -254,7 +262,8 @@ class DeliveryScheduler:
             except LogClosed:
                 continue  # a file has another name by now
             except StorageError as failure:
-                logger.warning("cannot search for due records partition=%s reason=%s", partition.tp, failure)
+                if partition not in self._retrying and not delivery.has_failed:  # else it has been said
+                    logger.error("records may be late, as a search fails partition=%s reason=%s", partition.tp, failure)
                 return False
             if delivery.take(search, outcome):
                 partition.wake()
@@ -265,7 +274,6 @@ class DeliveryScheduler:
         """Look at nothing any more."""
         self._is_closed = True
         self._due.clear()
-        self._turns.clear()
         self._fall_asleep_for_good()
         self._queue.clear()
         await self._tasks.close()

@@ -39,10 +39,10 @@ class Delivery:
 
     __slots__ = (
         "_at",
-        "_has_failed",
         "_held_since_ms",
         "_largest_timestamp",
         "_state",
+        "has_failed",
         "pending_timestamp",
         "watermark",
     )
@@ -56,7 +56,7 @@ class Delivery:
         self._at: tuple[Segment, int] | None = None  # where the first batch that ends above the watermark begins
         self._held_since_ms = 0  # when the head that was waited for last began to hold back
         self._largest_timestamp: int | None = None  # of the whole log; None while nobody has looked
-        self._has_failed = False  # the last look at the log, which is said once until one succeeds
+        self.has_failed = False  # the last look at the log, which is said once until one succeeds
 
     # --- moving on ---
 
@@ -92,7 +92,7 @@ class Delivery:
             self._at = None
             self._note_failure(str(error))
         else:
-            self._has_failed = False
+            self.has_failed = False
         if passed:
             self._tell_lateness(now_ms, passed)
         if self.pending_timestamp is not None:
@@ -153,8 +153,8 @@ class Delivery:
                 self._state.stats.on_activated(now_ms - timestamp - uncertainty_ms)
 
     def _note_failure(self, reason: str) -> None:
-        if not self._has_failed:
-            self._has_failed = True
+        if not self.has_failed:
+            self.has_failed = True
             logger.error(
                 "records may be late, as the log cannot be read partition=%s watermark=%d reason=%s",
                 self._state.tp,

@@ -34,6 +34,7 @@ class Scheduled:
     def __init__(self, directory: Path, *, config: LogConfig = SCHEDULED, fs: FileSystem | None = None) -> None:
         self.pools = Pools()
         self.hosted = Hosted(directory, pools=self.pools, fs=fs)
+        self._fs = fs
         self.directory = directory
         manager = self.hosted.manager
         verifier = ScriptedVerifier(manager)
@@ -88,6 +89,10 @@ class Scheduled:
         self.message = answer.error_message
         return answer.error_code, answer.base_offset
 
+    def append(self, in_ms: int) -> None:
+        """Append one record as a client would have it appended, without an answer."""
+        self.partition.append(build_batch([(b"k", b"v")], timestamp=self.now_ms + in_ms))
+
     async def list_offset(self, timestamp: int = LATEST, *, isolation_level: int = 0, replica_id: int = -1) -> int:
         """Ask for an offset by time, by default for the latest."""
         asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
@@ -112,7 +117,7 @@ class Scheduled:
     async def restart(self) -> Scheduled:
         """Stop cleanly and start again on the same files, clock and settings."""
         await self.close(clean=True)
-        again = Scheduled(self.directory, config=self.hosted.configs[TOPIC])
+        again = Scheduled(self.directory, config=self.hosted.configs[TOPIC], fs=self._fs)
         again.hosted.clock.wall_ms, again.hosted.clock.set_by_ms = (
             self.hosted.clock.wall_ms,
             self.hosted.clock.set_by_ms,

@@ -41,7 +41,7 @@ MAX_BYTES = 1 << 20
 
 
 def batch(value: bytes = b"v", **options: Any) -> bytearray:
-    return build_batch([(b"k", value)], timestamp=NOW_MS, **options)
+    return build_batch([(b"k", value)], **{"timestamp": NOW_MS, **options})
 
 
 BATCH_BYTES = len(batch())

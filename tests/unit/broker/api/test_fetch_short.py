@@ -18,12 +18,14 @@ from broker.api.leaders import Leaders
 from broker.api.route import LONG_WAY
 from broker.partition.partition import READ_COMMITTED
 from broker.partition.purgatory import Parked
+from config.views import LogConfig
 from protocol.api_keys import ApiKey
 from protocol.codec import decode, encode, encode_bytes
 from protocol.frame import SIZE_BYTES, pack_size_into
 from protocol.headers import request_header, response_prefix
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from tests.harness.hosted import NODE_ID, OTHER_ID, Hosted, context, topic_id_of
+from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, context, topic_id_of
+from tests.harness.scheduled import E_MS, SCHEDULED
 from tests.unit.broker.api.test_fetch import BATCH_BYTES, batch, joined
 from tests.unit.broker.api.test_fetch_committed import begin, end
 
@@ -110,7 +112,12 @@ requests = st.builds(
     ),
 )
 changes = st.tuples(
-    st.sampled_from(["append"] * 5 + ["abort", "commit", "delete records", "leave", "return"]),
+    st.sampled_from(
+        ["append"] * 5
+        + ["append for later", "time passes", "other mode"] * 2
+        + ["abort", "commit"]
+        + ["delete records", "leave", "return"]
+    ),
     st.sampled_from(TOPICS),
     st.integers(0, PARTITIONS - 1),
 )
@@ -123,8 +130,12 @@ def change(hosted: Hosted, what: str, name: str, index: int, producer_id: int) -
         hosted.lead(name, OTHER_ID, partition.leader_epoch)
     elif what == "return":
         hosted.lead(name, NODE_ID, partition.leader_epoch)
-    elif partition.is_leader and what == "append":
-        partition.append(batch())
+    elif what == "time passes":
+        hosted.timers.pass_ms(E_MS)
+    elif what == "other mode":
+        hosted.configure(name, LogConfig() if partition.log.config.is_scheduled else SCHEDULED)
+    elif partition.is_leader and what.startswith("append"):
+        partition.append(batch(timestamp=hosted.clock.wall_ms if what == "append for later" else NOW_MS - E_MS))
     elif partition.is_leader and what == "delete records":
         partition.delete_records(min(partition.log.log_start_offset + 1, partition.log.high_watermark))
     elif partition.is_leader:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from broker.metrics.instruments import DeliveryStats
+from broker.partition.delivery import MAX_STALE_ENTRIES, DeliveryScheduler
 from protocol.records.builder import build_batch
 from tests.harness.hosted import NODE_ID, OTHER_ID
 from tests.harness.scheduled import E_MS, FOREVER, SCHEDULED, TOPIC, Scheduled
@@ -143,3 +146,132 @@ async def test_a_small_step_of_the_clock_is_what_the_uncertainty_is_for(
     broker.set_clock(-E_MS)
     broker.pass_ms(3000)
     assert not caplog.records
+
+
+class Stand:
+    """Stands for a partition whose first batch is due at a time, and which takes some of the loop's to be released."""
+
+    def __init__(self, tp: str, rig: Stands, due_ms: int) -> None:
+        self.tp = tp
+        self.rig = rig
+        self.is_scheduled = True
+        self.pending_timestamp: int | None = due_ms - E_MS
+        self.is_behind = False
+        self.has_failed = False
+        self.config = SCHEDULED
+        self.log = self
+        self.delivery = self
+        self.fails = False
+
+    def release_due(self) -> None:
+        self.rig.clock.now_ns += 400_000
+        self.rig.released.append(self.tp)
+        if self.fails:
+            raise RuntimeError("out of order")
+        self.pending_timestamp = None
+        self.rig.deliveries.follow(self)  # type: ignore[arg-type]
+
+
+class FineClock:
+    """One clock that is both, in nanoseconds."""
+
+    now_ns = 0
+
+    def now_ms(self) -> int:
+        return self.now_ns // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class Stands:
+    """A scheduler of stands; its timers are called by hand."""
+
+    def __init__(self) -> None:
+        self.clock = FineClock()
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+        self.stats = DeliveryStats()
+        self.released: list[str] = []
+        self.deliveries = DeliveryScheduler(self, self.clock, self.run_io, E_MS, self.stats)
+
+    async def run_io(self, log_dir: str, call: Callable[[], Any]) -> Any:
+        raise AssertionError("nothing is to be searched")
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Stands:
+        self.calls.append((delay_ms, callback))
+        return self
+
+    def cancel(self) -> None:
+        self.calls.pop()
+
+    def stand(self, due_ms: int) -> Stand:
+        stand = Stand(f"t-{len(self.deliveries)}", self, due_ms)
+        self.deliveries.follow(stand)  # type: ignore[arg-type]
+        return stand
+
+    def run_next(self) -> float:
+        ((delay_ms, callback),) = self.calls
+        self.calls.clear()
+        self.clock.now_ns += int(delay_ms * 1_000_000)
+        callback()
+        return delay_ms
+
+
+async def test_a_pass_over_many_partitions_lets_the_loop_go_on_after_each_millisecond() -> None:
+    rig = Stands()
+    for _ in range(7):
+        rig.stand(50)
+    assert rig.run_next() == 50
+    looked_at = [len(rig.released)]
+    while len(rig.released) < 7:
+        assert rig.run_next() == 0
+        looked_at.append(len(rig.released))
+    assert looked_at == [3, 6, 7]
+    assert rig.stats.wakeups == 1
+    assert rig.run_next() == 1000
+
+
+async def test_what_comes_due_during_a_pass_waits_for_the_next_one() -> None:
+    rig = Stands()
+    for _ in range(4):
+        rig.stand(50)
+    rig.run_next()
+    rig.stand(51)
+    rig.run_next()
+    assert len(rig.released) == 4
+    assert rig.run_next() == 1
+    assert len(rig.released) == 5 and rig.stats.wakeups == 2
+
+
+async def test_one_that_goes_wrong_does_not_keep_the_others_and_is_looked_at_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Stands()
+    first, _ = rig.stand(50), rig.stand(50)
+    first.fails = True
+    rig.run_next()
+    assert rig.released == ["t-0", "t-1"] and "out of order" in caplog.text
+    first.fails = False
+    assert rig.run_next() == 1000
+    assert rig.released == ["t-0", "t-1", "t-0"]
+
+
+async def test_a_pass_that_is_cut_short_by_the_last_topic_leaves_nothing_behind() -> None:
+    rig = Stands()
+    stands = [rig.stand(50) for _ in range(4)]
+    rig.run_next()
+    for stand in stands:
+        stand.is_scheduled = False
+        rig.deliveries.follow(stand)  # type: ignore[arg-type]
+    assert not rig.calls and not rig.deliveries.is_sleeping
+    rig.stand(90)
+    assert rig.calls
+
+
+async def test_deadlines_that_were_overtaken_are_not_kept_for_ever() -> None:
+    rig = Stands()
+    stand = rig.stand(10_000_000)
+    for due_ms in range(9_000_000, 9_000_000 - 3 * MAX_STALE_ENTRIES, -1):
+        stand.pending_timestamp = due_ms
+        rig.deliveries.follow(stand)  # type: ignore[arg-type]
+    assert len(rig.deliveries._heap) <= MAX_STALE_ENTRIES + 2
