@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import java
 from tests.harness.broker import BrokerProcess, KafkaProcess, TakeOver
+from tests.harness.client_host import ClientHost
 from tests.harness.filled import PROPERTIES as FILLED_PROPERTIES
 from tests.harness.filled import fill
 from tests.harness.log_dirs import log_dirs, new_directories
+from tests.harness.machine import is_ci
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient
 from tests.harness.tool_host import ToolHost, Tools
@@ -45,6 +48,15 @@ def tool_host() -> Iterator[ToolHost]:
     host = ToolHost()
     yield host
     host.close()
+
+
+@pytest.fixture(scope="session")
+def client_host() -> Iterator[ClientHost | None]:
+    """Give the JVM in which Java's producers and consumers run; none where there is no Java and no CI."""
+    host = ClientHost() if java.missing() is None or is_ci() else None
+    yield host
+    if host is not None:
+        host.close()
 
 
 @pytest.fixture
