@@ -204,3 +204,17 @@ async def test_a_log_that_cannot_roll_is_told_and_the_others_expire(rig: Rig, ca
         "cannot apply retention partition=a-0"
     ]
     assert (stuck.log.log_start_offset, other.log.log_start_offset) == (0, 3)
+
+
+async def test_pending_segments_stay_and_go_with_the_first_pass_after_they_have_come_due(rig: Rig) -> None:
+    partition = rig.filled(count=3, retention_bytes=0, retention_ms=-1, delivery_mode="scheduled")
+    now_ms = rig.hosted.clock.wall_ms
+    for time_ms in (now_ms + 10_000, now_ms - 10_000, now_ms):
+        partition.append(build_batch([(b"k", b"v" * 20)], timestamp=time_ms))
+    rig.hosted.timers.pass_ms(9_000)
+    await rig.retention.run_once()
+    assert partition.log.log_start_offset == 3
+    rig.hosted.timers.pass_ms(1_250)
+    await rig.retention.run_once()
+    assert partition.log.log_start_offset == 6
+    await rig.hosted.deliveries.close()

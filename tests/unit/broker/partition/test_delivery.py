@@ -12,6 +12,7 @@ import pytest
 from broker.metrics.instruments import DeliveryStats
 from broker.partition.delivery import MAX_STALE_ENTRIES, DeliveryScheduler
 from protocol.records.builder import build_batch
+from storage.errors import StorageFailure
 from tests.harness.hosted import NODE_ID, OTHER_ID
 from tests.harness.scheduled import E_MS, FOREVER, SCHEDULED, TOPIC, Scheduled
 
@@ -106,6 +107,13 @@ async def test_a_deleted_topic_is_forgotten(broker: Scheduled) -> None:
     broker.create()
     await broker.produce(HOUR_MS)
     broker.hosted.delete(TOPIC)
+    assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
+
+
+async def test_what_lies_in_a_directory_that_fails_is_forgotten(broker: Scheduled) -> None:
+    broker.create()
+    await broker.produce(HOUR_MS)
+    broker.hosted.manager.fail_dir_of(StorageFailure("I/O error", str(broker.directory)))
     assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
 
 
