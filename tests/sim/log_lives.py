@@ -52,11 +52,14 @@ _OF_ORDINARY = (log_moves.clean, log_steps.time)
 SCHEDULED_WEIGHTS: dict[Callable[[Any], None], float] = {
     **{step: weight for step, weight in MOVING_WEIGHTS.items() if step not in _OF_ORDINARY},
     log_schedule_steps.time: 12,
+    log_schedule_steps.head: 10,
     log_schedule_steps.set_clock: 4,
+    log_steps.retain: 8,
     log_schedule_steps.consume: 25,
     log_schedule_steps.look: 10,
     log_schedule_steps.uncertainty: 3,
-    log_schedule_steps.mode: 2,
+    log_schedule_steps.mode: 4,
+    log_steps.append: 50,
 }
 CALLS_TO_A_CRASH = 60
 

@@ -16,7 +16,7 @@ from typing import Any
 from config.views import LONG_MAX
 from storage.errors import InvalidTimestamp, StorageError
 from tests.sim import log_steps
-from tests.sim.log_life import SETTINGS, Rows, content
+from tests.sim.log_life import SETTINGS, Rows, Step, content
 from tests.sim.log_model import Reader, stored_batches
 from tests.sim.log_moves import BESIDE as BESIDE_A_MOVE
 from tests.sim.log_moves import MovingLife
@@ -24,12 +24,15 @@ from tests.sim.log_moves import MovingLife
 EXCLUDED = ("cleanup_policy", "message_timestamp_type")  # what a scheduled topic cannot have is left alone
 SCHEDULED_SETTINGS: dict[str, Sequence[object]] = {
     **{name: values for name, values in SETTINGS.items() if name not in EXCLUDED},
+    "segment_bytes": (600, 1300, 2500),
+    "retention_bytes": (-1, 0, 1000, 3000),
     "cleanup_policy": (frozenset({"delete"}), frozenset({"delete"}), frozenset()),
     "delivery_max_delay_ms": (-1, 0, 10_000, 604_800_000),
     "delivery_schedule_monotonic": (False, False, False, True),
 }
 UNCERTAINTIES_MS = (1, 250, 250, 3000)
 SOON_MS, LATER_MS, LONG_AFTER_MS = 8000, 40_000, 1000 * 3_600_000
+SCHEDULED = {"delivery_mode": "scheduled", "delivery_max_delay_ms": -1, "segment_bytes": 600, "retention_bytes": 1000}
 NEVER = LONG_MAX
 BESIDE = (*BESIDE_A_MOVE, log_steps.truncate)
 
@@ -41,10 +44,11 @@ class ScheduledLife(MovingLife):
 
     def __init__(self, root: str, chance: random.Random, *, direct_block_bytes: int | None, is_deferring: bool) -> None:
         self.is_restarted = False  # what the model knows of releases is of the process before
+        self.is_over = False  # nothing comes in between any more
         super().__init__(root, chance, direct_block_bytes=direct_block_bytes, is_deferring=is_deferring)
         self.has_endless = chance.random() < 0.1  # some batches are never due
         self.model.readers = [Reader(is_committed=False), Reader(is_committed=True)]
-        self.config = self.log.config = replace(self.config, delivery_mode="scheduled", delivery_max_delay_ms=-1)
+        self.config = self.log.config = replace(self.config, **SCHEDULED)
 
     @property
     def is_scheduled(self) -> bool:
@@ -58,6 +62,10 @@ class ScheduledLife(MovingLife):
     def reopen(self) -> None:
         super().reopen()
         self.is_restarted = True
+
+    def meanwhile(self, steps: Sequence[Step]) -> None:
+        if not self.is_over:
+            super().meanwhile(steps)
 
     # --- appends ---
 
@@ -174,7 +182,7 @@ class ScheduledLife(MovingLife):
 
     def end(self) -> None:
         """Let everything become due, and consumers read it to the end: each batch was read once, in order."""
-        self.fs.crash_at = None
+        self.is_over, self.fs.crash_at = True, None
         for producer_id in log_steps.TRANSACTIONAL:
             log_steps.end_of(self, producer_id, is_abort=False)
         self.is_lagging = False
@@ -186,7 +194,8 @@ class ScheduledLife(MovingLife):
         for reader in self.model.readers:
             while self.consume(reader, watermark, 2000):
                 pass
-            assert reader.position == watermark or self.has_endless, (reader.position, watermark)
+            is_at_end = self.model.next_batch(reader.position) == self.model.next_batch(watermark)
+            assert is_at_end or self.has_endless, (reader.position, watermark)
             assert not [batch.header for batch in self.model.visible() if reader.has_missed(batch)]
 
 

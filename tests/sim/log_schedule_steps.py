@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.sim import log_steps
-from tests.sim.log_schedule import UNCERTAINTIES_MS, ScheduledLife
+from tests.sim.log_schedule import NEVER, UNCERTAINTIES_MS, ScheduledLife
 
 CLOCK_STEPS_MS = (-3_600_000, -30_000, -3000, -200, 200, 3000, 30_000, 3_600_000)
 
@@ -29,6 +29,14 @@ def time(life: ScheduledLife) -> None:
     log_steps.time(life)
 
 
+def head(life: ScheduledLife) -> None:
+    """Let time pass to about the moment at which the first pending batch comes due."""
+    life.note_due()
+    due = [batch.header.max_timestamp for batch in life.model.stored if batch.base >= life.model.releasable]
+    if due and life.limit < due[0] < NEVER:
+        life.clock.now += due[0] - life.limit + life.chance.choice((-1, 0, 1))
+
+
 def set_clock(life: ScheduledLife) -> None:
     """Set the wall clock, forwards or backwards."""
     life.note_due()
@@ -44,7 +52,8 @@ def mode(life: ScheduledLife) -> None:
     """Change the mode; what is delivered at once is visible at once."""
     life.note_due()
     if life.is_scheduled:
-        change(life, delivery_mode="immediate")
+        if life.chance.random() < 0.25:
+            change(life, delivery_mode="immediate")
         return
     change(life, delivery_mode="scheduled")
     life.release(is_whole=life.chance.random() < 0.5)
