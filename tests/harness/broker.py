@@ -230,7 +230,7 @@ class KafkaProcess(BrokerProcess):
 
     start_timeout_s = 90.0
     stop_timeout_s = 60.0
-    heap = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    options = ("-Xms256m", "-Xmx512m", *java.QUICK_OPTIONS)
     # The metadata.version of a fresh directory: what the reference formats by itself.
     release_version = "4.3-IV0"
 
@@ -262,13 +262,13 @@ class KafkaProcess(BrokerProcess):
                 "kafka.tools.StorageTool",
                 *("format", "--config", str(self.properties_path), "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk"),
                 *("--release-version", self.release_version),
-                jvm_options=self.heap,
+                jvm_options=self.options,
             )
             assert done.returncode == 0, done.stdout + done.stderr
 
     def command(self) -> list[str]:
         """Return the command line of the JVM."""
-        options = (*self.heap, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
+        options = (*self.options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
         return java.command_line("kafka.Kafka", str(self.properties_path), jvm_options=options)
 
     def trouble(self) -> list[str]:

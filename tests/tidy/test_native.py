@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,14 @@ def test_no_function_of_a_compiled_module_catches_two_types_under_one_name(modul
             if isinstance(node, ast.ExceptHandler) and node.name and node.type:
                 kind = ast.unparse(node.type)
                 assert caught.setdefault(node.name, kind) == kind, f"{module}.{function.name}: {node.name}"
+
+
+def test_what_is_left_to_the_compiled_run_loads_no_compiled_module() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^SAME_IN_BOTH_FORMS := (.+)$", makefile, re.MULTILINE)
+    modules = [path.removesuffix(".py").replace("/", ".") for path in listed.split()]
+    loading = f"import sys, {', '.join(modules)}, native.modules; print(*sys.modules.keys() & native.modules.MODULES)"
+    assert modules and run(ROOT, loading, **{native.PURE_VARIABLE: "1"}) == [""]
 
 
 # --- which form runs ---
