@@ -464,6 +464,7 @@ class Broker:
             self.lifecycle,
             self._listeners,
             self._partitions,
+            self._deliveries,
             self._sessions,
             self._recovery,
             self._disk_work,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from broker.exported.clients import client_sources
 from broker.exported.controller import controller_sources
 from broker.exported.coordinators import AllCoordinators, coordinator_sources
+from broker.exported.delivery import delivery_sources
 from broker.exported.disks import disk_sources
 from broker.exported.groups import group_sources
 from broker.exported.partitions import partition_sources
@@ -41,6 +42,7 @@ def broker_sources(
     yield from request_sources(watched.stats, watched.connections, monotonic_ns)
     yield from client_sources(watched)
     yield from partition_sources(watched.partitions)
+    yield from delivery_sources(watched.partitions, watched.deliveries, watched.stats.deliveries)
     yield from disk_sources(watched, retention_seconds)
     yield from coordinator_sources(coordinators)
     yield from topic_sources(coordinators, watched.partitions)

@@ -55,12 +55,12 @@ def _partitions(topic: TopicImage, partitions: PartitionManager) -> Iterator[Lin
     find, name = partitions.find, topic.name
     for number, (leader, _, _, replicas, isr, *_) in enumerate(topic.partitions):
         partition = find((name, number))
-        offsets = partition.log.offsets if partition is not None and partition.is_leader else None
+        log = partition.log if partition is not None and partition.is_leader else None
         yield (
             (name, str(number)),
             (
-                None if offsets is None else offsets.high_watermark,
-                None if offsets is None else offsets.log_start_offset,
+                None if log is None else log.released_end_offset,
+                None if log is None else log.log_start_offset,
                 None if leader == NO_LEADER else leader,
                 len(replicas),
                 len(isr),

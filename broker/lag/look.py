@@ -1,8 +1,9 @@
 """One look at all groups: what they have committed against where the partitions end.
 
 A partition's end is read once a look, so that all groups are measured by the same one. Lag counts from the committed
-offset to the high watermark, as kafka_exporter and kafka-consumer-groups have it: it is negative when somebody has
-committed beyond the end, and -1 stands for a partition without a commit in a topic where the group has some.
+offset to where consumers find the end, as kafka_exporter and kafka-consumer-groups have it: the high watermark, or, of
+a scheduled topic, the first record below it that is held back. It is negative when somebody has committed beyond the
+end, and -1 stands for a partition without a commit in a topic where the group has some.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class _Topic:
         self.ends: list[int | None] = []  # None where nobody leads, or somebody else does
         self.starts: list[int] = []
         for partition in partitions:
-            offsets = partition.log.offsets if partition is not None and partition.is_leader else None
-            self.ends.append(None if offsets is None else offsets.high_watermark)
-            self.starts.append(0 if offsets is None else offsets.log_start_offset)
+            log = partition.log if partition is not None and partition.is_leader else None
+            self.ends.append(None if log is None else log.released_end_offset)
+            self.starts.append(0 if log is None else log.log_start_offset)
         self.times: list[PartitionTimes | None] = [None] * len(partitions)  # set where a group has committed
 
 

@@ -66,7 +66,7 @@ class DeliveryScheduler:
         self._timers = timers
         self._clock = clock
         self._run_io = run_io
-        self._uncertainty_ms = uncertainty_ms
+        self.uncertainty_ms = uncertainty_ms
         self._stats = stats
         self._due: dict[Partition, int] = {}  # when a partition is to be looked at, in wall time
         self._heap: list[tuple[int, int, Partition]] = []  # the same, and entries that have become stale
@@ -202,11 +202,11 @@ class DeliveryScheduler:
         last_wall_ms, last_monotonic = self._last_pass_ms
         self._last_pass_ms = wall_ms, monotonic
         jump_ms = (wall_ms - last_wall_ms) - (monotonic - last_monotonic)
-        if abs(jump_ms) > self._uncertainty_ms:
+        if abs(jump_ms) > self.uncertainty_ms:
             logger.warning(
                 "the wall clock has jumped by_ms=%d uncertainty_ms=%d: scheduled records may be visible too %s",
                 jump_ms,
-                self._uncertainty_ms,
+                self.uncertainty_ms,
                 "early" if jump_ms > 0 else "late",
             )
 

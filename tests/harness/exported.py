@@ -18,10 +18,11 @@ from broker.lag.watch import LagWatch
 from broker.live_quotas import LiveQuotas
 from broker.metrics.instruments import BrokerStats, Histogram
 from broker.metrics.loop_watch import LoopWatch
+from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
 from broker.telemetry.otlp import Point
 from broker.telemetry.store import ClientMetricsStore
-from config.views import ConnectionLimits, MetricsConfig, NetworkConfig, QuotaConfig
+from config.views import ConnectionLimits, LogConfig, MetricsConfig, NetworkConfig, QuotaConfig
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -56,6 +57,7 @@ class ExportedParts:
     def __init__(self, hosted: Hosted) -> None:
         self.hosted = hosted
         self.stats = BrokerStats()
+        self.stats.deliveries = hosted.delivery_stats
         self.config = MetricsConfig()
         self.phase = SimpleNamespace(current="running")
         self.group_stats, self.runtime_stats = GroupStats(), RuntimeStats()
@@ -96,6 +98,7 @@ class ExportedParts:
             self.phase,
             connections,
             hosted.manager,
+            hosted.deliveries,
             _Sessions(),
             recovery,
             hosted.disk,
@@ -129,6 +132,13 @@ class ExportedParts:
         connections.limit(ConnectionLimits(max_connection_creation_rate=1))
         for _ in range(11):
             connections.delay_ms("PLAINTEXT")
+
+    def schedule(self, *delays_ms: int) -> Partition:
+        """Make a scheduled topic, "later", with a record for each of the delays; return its only partition."""
+        partition = self.hosted.create("later", config=LogConfig(delivery_mode="scheduled", delivery_max_delay_ms=-1))
+        for delay_ms in delays_ms:
+            partition.append(build_batch([(None, b"x")], timestamp=NOW_MS + delay_ms))
+        return partition
 
     def value(self, name: str, **labels: str) -> float | None:
         """Return the value of one series, None where there is none."""

@@ -112,6 +112,7 @@ class StatusBed:
         self.cleaner = CleanerBed(self.hosted).cleaner
         self.retention = SimpleNamespace(checked_count=0, to_check_count=0, last_run_seconds=0.0)
         self.stats = BrokerStats()
+        self.stats.deliveries = self.hosted.delivery_stats
         listener = ListenerConfig("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092)
         assert self.hosted.disk is not None
         none = cast(Any, None)  # not read
@@ -121,6 +122,7 @@ class StatusBed:
             phase=cast(Any, self.phase),
             connections=cast(Any, SimpleNamespace(connection_count=3, bound=lambda: (listener,))),
             partitions=self.hosted.manager,
+            deliveries=self.hosted.deliveries,
             sessions=none,
             recovery=self.recovery,
             disk_work=self.hosted.disk,

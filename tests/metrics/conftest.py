@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -19,11 +20,12 @@ from tests.harness.raw import RawClient
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "docker" / "prometheus" / "alerts.yml"
 KAFKA_NAMES = RULES.with_name("kafka_names.yml")
-TOPIC, COMPACTED, PAID, QUIET, GROUP = "orders", "states", "payments", "quiet", "billing"
+TOPIC, COMPACTED, PAID, QUIET, LATER, GROUP = "orders", "states", "payments", "quiet", "reminders", "billing"
 PARTITIONS = 3
 # So little that the disk's part of the work happens within seconds too.
 PROPERTIES = {"odradek.log.writeback.window.bytes": "65536", "log.cleaner.backoff.ms": "500"}
 ROUND_S = 0.02
+DELAY_MS = 1_000
 # Scrapes of running traffic until rates and quantiles are known.
 SCRAPES = 8
 
@@ -51,6 +53,7 @@ def prepare(broker: BrokerProcess) -> None:
         client.create_topic(COMPACTED, 1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
         client.create_topic(PAID)
         client.create_topic(QUIET)
+        client.create_topic(LATER, **{"delivery.mode": "scheduled"})
         entity = {"user": "ANONYMOUS", "client-id": "shop"}
         set_quota(client, entity, producer_byte_rate=1e9, consumer_byte_rate=1e9, request_percentage=1e3)
 
@@ -97,6 +100,7 @@ class Traffic:
             number += 1
             producer.send(TOPIC, bytes(2000), partition=number % PARTITIONS)
             producer.send(COMPACTED, b"state", key=b"%d" % (number % 3))
+            producer.send(LATER, b"due", timestamp_ms=int(time.time() * 1000) + DELAY_MS)
             if number % 10 == 0:
                 payer.begin_transaction()
                 payer.send(PAID, b"paid")

@@ -13,6 +13,7 @@ LENGTH = 150  # minutes
 OF_BROKER = 'job="odradek", instance="b:9404"'
 REQUEST, SYNC = "odradek_network_request_seconds", "odradek_log_dir_sync_seconds"
 LOOP = "odradek_event_loop_lag_seconds"
+LATENESS = "odradek_delivery_activation_lateness_seconds"
 
 
 def series(name: str, labels: str = "") -> str:
@@ -54,6 +55,7 @@ LAG_SECONDS = series("odradek_consumer_group_max_lag_seconds", GROUP)
 COMMITTED = series("kafka_consumergroup_current_offset_sum", f'{GROUP}, topic="t"')
 OLDEST = series("kafka_topic_partition_oldest_offset", 'topic="t", partition="0"')
 MEMBERS = series("kafka_consumergroup_members", GROUP)
+NEXT = series("odradek_delivery_next_timestamp_seconds", 'topic="t", partition="0"')
 USABLE = series("odradek_log_dir_usable_bytes", DIRECTORY)
 
 
@@ -98,6 +100,9 @@ HEALTHY: Mapping[str, str] = {
     OLDEST: constant(6),
     series("odradek_coordinator_partitions", 'coordinator="group", state="failed"'): constant(0),
     series("odradek_transaction_markers_waiting"): constant(0),
+    series("odradek_delivery_pending_records", 'topic="t", partition="0"'): constant(5),
+    NEXT: f"600+60x{LENGTH}",
+    **buckets(LATENESS, "", growing(60), growing(60)),
     series("odradek_network_failed_requests_total", PRODUCE): constant(3),
     **buckets(REQUEST, PRODUCE, growing(60_000), growing(60_000)),
     series(f"{REQUEST}_count", PRODUCE): growing(60_000),
@@ -160,6 +165,11 @@ CASES = (
         {series("odradek_coordinator_partitions", 'coordinator="group", state="failed"'): then(10, 0, 1)},
     ),
     Case("OdradekMarkersWait", 20, {series("odradek_transaction_markers_waiting"): then(10, 0, 1)}),
+    Case("OdradekDeliveryLate", 20, buckets(LATENESS, "", growing_from(10, 60), growing_from(10, 120))),
+    # It is not known what the partition waits for; and what it waits for is due since the tenth minute.
+    Case("OdradekDeliveryStuck", 15, {NEXT: "600+60x9 stale"}),
+    Case("OdradekDeliveryStuck", 17, {NEXT: constant(600)}),
+    Case("OdradekDeliveryBlocked", 20, {NEXT: then(10, 600, 1e7)}),
     Case("OdradekRequestsFail", 15, {series("odradek_network_failed_requests_total", PRODUCE): growing_from(10, 1)}),
     Case(
         "OdradekServerErrors",

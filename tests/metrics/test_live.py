@@ -28,6 +28,7 @@ EMPTY_WHEN_HEALTHY = {
 }
 # Rules that judge the disk and the speed of the machine that the tests run on, whose answer says nothing of the broker.
 OF_THE_MACHINE = {
+    "OdradekDeliveryLate",
     "OdradekDiskAlmostFull",
     "OdradekDiskFillsSoon",
     "OdradekEventLoopLags",

@@ -5,9 +5,12 @@ Labels are bounded: API names, listeners, the topics hosted here, and as many se
 
 from __future__ import annotations
 
-from broker.metrics.catalog import groups, jmx, kafka_exporter, own
+from broker.metrics.catalog import delivery, groups, jmx, kafka_exporter, own
 from broker.metrics.catalog.row import Metric
 
 METRICS: tuple[Metric, ...] = tuple(
-    row for module in (own, groups, jmx, kafka_exporter) for row in vars(module).values() if isinstance(row, Metric)
+    row
+    for module in (own, delivery, groups, jmx, kafka_exporter)
+    for row in vars(module).values()
+    if isinstance(row, Metric)
 )

@@ -21,7 +21,8 @@ TOPIC_PARTITIONS = _row("kafka_topic_partitions", Kind.GAUGE, "Partitions of the
 CURRENT_OFFSET = _row(
     "kafka_topic_partition_current_offset",
     Kind.GAUGE,
-    "Where consumers find the end of the partition: its high watermark",
+    "Where consumers find the end of the partition: its high watermark, or the first record below it that a scheduled "
+    "topic holds back",
     _PARTITION,
 )
 OLDEST_OFFSET = _row(

@@ -65,7 +65,7 @@ def lag_of(partition: Partition | None, committed: CommittedOffset) -> int | Non
     """Return how many offsets a group is behind, negative when it is ahead; None where the partition is not here."""
     if partition is None:
         return None
-    return partition.log.high_watermark - committed.offset
+    return partition.log.released_end_offset - committed.offset
 
 
 async def read_group(parts: Parts, group_id: str) -> GroupDetail | None:
@@ -94,7 +94,7 @@ async def read_group(parts: Parts, group_id: str) -> GroupDetail | None:
 
 
 def _offset(topic: str, number: int, committed: CommittedOffset, partition: Partition | None) -> OffsetRow:
-    end = None if partition is None else partition.log.high_watermark
+    end = None if partition is None else partition.log.released_end_offset
     return OffsetRow(topic, number, committed.offset, end, lag_of(partition, committed))
 
 

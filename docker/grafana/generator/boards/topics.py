@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapes import Dashboard, Row, Variable, curves, of, per_second, table
+from shapes import Dashboard, Row, Variable, curves, of, per_second, quantiles, table
 
 TOPIC = Variable("topic", 'kafka_log_log_size{job="odradek", instance=~"$instance"}', "topic", "Topic")
 WANTED = 'topic=~"$topic"'
@@ -12,6 +12,42 @@ def by_topic(expr: str) -> str:
     """Give the largest of the sums by topic."""
     return f"topk(20, sum by (topic) ({expr}))"
 
+
+SCHEDULED = Row(
+    "Scheduled delivery",
+    (
+        curves(
+            "Held back",
+            "Offsets that are not visible yet, from the delivery watermark to the end of the log.",
+            (by_topic(of("odradek_delivery_pending_records", WANTED)), "{{topic}}"),
+            width=6,
+        ),
+        curves(
+            "Next",
+            "Time until a partition of the topic goes on. Above zero nothing is late.",
+            (
+                f"topk(20, min by (topic) ({of('odradek_delivery_next_timestamp_seconds', WANTED)}) - time())",
+                "{{topic}}",
+            ),
+            unit="s",
+            width=6,
+        ),
+        curves(
+            "Lateness",
+            "How long after their time and the clock's uncertainty batches became visible, of all topics.",
+            *quantiles("odradek_delivery_activation_lateness_seconds"),
+            unit="s",
+            width=6,
+        ),
+        curves(
+            "Passes",
+            "How often the scheduler looked for what has come due, in a second.",
+            (f"sum by (instance) ({per_second('odradek_delivery_scheduler_wakeups_total')})", "{{instance}}"),
+            unit="ops",
+            width=6,
+        ),
+    ),
+)
 
 BOARD = Dashboard(
     "odradek-topics",
@@ -81,6 +117,7 @@ BOARD = Dashboard(
                 ),
             ),
         ),
+        SCHEDULED,
         Row(
             "Partitions",
             (
