@@ -15,6 +15,7 @@ import pytest
 from tests.harness import batches
 from tests.harness.broker import BrokerProcess, broker_class, reference_wanted
 from tests.harness.client_host import ClientHost
+from tests.harness.offsets import commit
 from tests.harness.raw import RawClient, eventually
 from tests.harness.readers import LATEST, Reader, Wanted, now_ms, readers
 from tests.harness.senders import Sender, senders
@@ -49,10 +50,15 @@ ASKED_WITHIN_MS = 500
 # A record that came twice would have come with the last ones.
 GRACE_S = 0.3
 
+COMMITTED = OLD_PER_SENDER + PER_SENDER // 2
+"""The offset in each partition, for groups that have committed one which is pending."""
+
 # How the consumers of the ordinary topic read it, and which of them come when all is pending.
 GROUPS = {(client, "classic") for client in CONSUMERS} | {(client, "consumer") for client in ("java", "librdkafka")}
 FROM_START = {(client, how) for client in CONSUMERS for how in ("assigned", "read_committed")}
 LATECOMERS = {(client, how) for client in CONSUMERS for how in ("seek to end", "reset to latest", "by time")}
+AHEAD = {(client, "committed ahead") for client in CONSUMERS}
+"""Members of groups that have committed an offset which is pending: what is before it they do not want."""
 TRANSACTIONAL = {(client, how) for client in CONSUMERS for how in ("committed", "uncommitted")}
 
 
@@ -94,6 +100,7 @@ class Story:
         for number in range(PER_SENDER):
             self._send_round(plain, self.first_due_ms + number * STEP_MS)
         client.append(ORDINARY, self._mixed_batch(), SHARED)
+        self._commit_ahead(client)
         self._come_late()
         eventually(self._are_ready, within_s=READY_WITHIN_S, what="all who came late have their partitions")
         # Some tell when they have their partitions, not when they have asked for the end of them.
@@ -151,10 +158,17 @@ class Story:
                     group=f"{client}-latest" if how == "reset to latest" else "",
                 ),
             )
+        for client, how in AHEAD:
+            self._read(client, how, Wanted(ORDINARY, self.partitions, group=f"{client}-ahead"))
         for client, protocol in GROUPS:
             self._read(
                 client, protocol, Wanted(ORDINARY, self.partitions, group=f"{client}-{protocol}", protocol=protocol)
             )
+
+    def _commit_ahead(self, client: RawClient) -> None:
+        for name, _ in AHEAD:
+            for partition in range(self.partitions):
+                commit(client, f"{name}-ahead", ORDINARY, COMMITTED, partition=partition)
 
     def _send_transactions(self, producers: dict[str, Sender]) -> None:
         """Commit one and abort one before their records are due, and leave one undecided until they are."""
@@ -211,6 +225,8 @@ class Story:
             stamps = {place: int(value.split()[-1]) for place, value in log.values.items()}
             first = {p: min(o for (q, o), stamp in stamps.items() if q == p and stamp >= middle_ms) for p, _ in stamps}
             return {(p, o): value for (p, o), value in log.values.items() if o >= first[p]}
+        if how == "committed ahead":
+            return {(p, o): value for (p, o), value in log.values.items() if o >= COMMITTED}
         if how in ("seek to end", "reset to latest"):
             return self._behind_the_visible_end(key)
         return log.values
@@ -246,7 +262,7 @@ def keys(*sets: set[tuple[str, str]]) -> pytest.MarkDecorator:
     )
 
 
-@keys(GROUPS, FROM_START, LATECOMERS, TRANSACTIONAL)
+@keys(GROUPS, FROM_START, LATECOMERS, AHEAD, TRANSACTIONAL)
 def test_each_record_comes_once_in_order_and_not_before_its_time(story: Story, key: tuple[str, str]) -> None:
     seen = union(story.readers[key])
     log = story.log(key)

@@ -3,10 +3,12 @@
 from tests.harness.raw import RawClient, eventually
 
 
-def commit(client: RawClient, group: str, topic: str, offset: int, *, epoch: int = -1, metadata: str = "") -> None:
+def commit(
+    client: RawClient, group: str, topic: str, offset: int, *, partition: int = 0, epoch: int = -1, metadata: str = ""
+) -> None:
     """Commit as a simple consumer; retries while the coordinator is starting."""
     row = {
-        "partition_index": 0,
+        "partition_index": partition,
         "committed_offset": offset,
         "committed_leader_epoch": epoch,
         "committed_metadata": metadata,

@@ -18,7 +18,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -91,7 +90,7 @@ public class ClientHost {
             switch (words[1]) {
                 case "start": return start(words[3], words[4]);
                 case "state": return state();
-                case "commit": return commit(words[3], Integer.parseInt(words[4]), Long.parseLong(words[5]));
+                case "find": return find(words[3], Integer.parseInt(words[4]), Long.parseLong(words[5]));
                 default: throw new IllegalArgumentException(words[1]);
             }
         }
@@ -130,22 +129,21 @@ public class ClientHost {
             return began + " " + micros() + " " + positions;
         }
 
-        /** Tells of each partition the position, the end that the broker gives, the lag that the client sees, and what is committed. */
+        /** Tells of each partition the position, the end as the broker gives it, and the lag as the client sees it. */
         private String state() {
-            Set<TopicPartition> all = consumer.assignment();
-            Map<TopicPartition, Long> ends = consumer.endOffsets(all);
             List<String> shown = new ArrayList<>();
-            for (TopicPartition one : all) {
-                OffsetAndMetadata committed = consumer.committed(Set.of(one)).get(one);
-                shown.add(one.partition() + "=" + consumer.position(one) + "/" + ends.get(one) + "/"
-                    + consumer.currentLag(one).orElse(-1) + "/" + (committed == null ? -1 : committed.offset()));
+            for (TopicPartition one : consumer.assignment()) {
+                // Before the end is asked for, which the client takes for the high watermark from then on.
+                long lag = consumer.currentLag(one).orElse(-1);
+                long end = consumer.endOffsets(Set.of(one)).get(one);
+                shown.add(one.partition() + "=" + consumer.position(one) + "/" + end + "/" + lag);
             }
             return String.join(",", shown);
         }
 
-        private String commit(String topic, int partition, long offset) {
-            consumer.commitSync(Map.of(new TopicPartition(topic, partition), new OffsetAndMetadata(offset)));
-            return "";
+        private String find(String topic, int partition, long time) {
+            TopicPartition one = new TopicPartition(topic, partition);
+            return Long.toString(consumer.offsetsForTimes(Map.of(one, time)).get(one).offset());
         }
     }
 
