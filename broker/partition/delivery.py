@@ -187,6 +187,7 @@ class DeliveryScheduler:
             delivery = partition.log.delivery
             if delivery is not None and delivery.is_behind:
                 self._ask(partition)
+            self.follow(partition)
         except Exception as failure:
             self._tasks.report(str(partition.tp), failure)
             self._retry(partition)
@@ -243,7 +244,9 @@ class DeliveryScheduler:
                     for told in self._asked.pop(partition):
                         if not told.done():
                             told.set_result(None)
-                    if not is_known:
+                    if is_known:
+                        self.follow(partition)
+                    else:
                         self._retry(partition)
         finally:
             self._searching_count -= 1

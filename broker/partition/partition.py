@@ -19,12 +19,11 @@ from typing import Final, NamedTuple
 from broker.metrics.instruments import TopicStats
 from broker.partition.errors import (
     FencedLeaderEpoch,
-    NotEnoughReplicas,
     NotLeader,
     RecordsMustStay,
     UnknownLeaderEpoch,
 )
-from broker.partition.isr import high_watermark
+from broker.partition.isr import ensure_enough, high_watermark
 from broker.partition.purgatory import Wakeable
 from broker.partition.waits import Backlog, HeldRecords
 from broker.partition.work import Deliveries, DiskWork
@@ -235,7 +234,7 @@ class Partition:
             raise NotLeader(self.leader_id, self.leader_epoch)
         log = self.log
         if acks == ACKS_ALL and origin is AppendOrigin.CLIENT and len(self.isr) < self.replica_count:
-            self._ensure_enough_replicas()
+            ensure_enough(self.isr, self.log.config.min_insync_replicas, self.replica_count, self.tp)
         try:
             result = log.append(
                 records,
@@ -273,15 +272,6 @@ class Partition:
             timestamp=self._now_ms(),
         )
         return self.append(batch, origin=AppendOrigin.COORDINATOR)
-
-    def _ensure_enough_replicas(self) -> None:
-        """Hold acks=all to min.insync.replicas; a setting above the replica count asks for all of them, as in Kafka."""
-        required = min(self.log.config.min_insync_replicas, self.replica_count)
-        if len(self.isr) < required:
-            raise NotEnoughReplicas(
-                f"The size of the current ISR Set({', '.join(map(str, self.isr))}) is insufficient to satisfy the "
-                f"min.isr requirement of {required} for partition {self.tp}"
-            )
 
     def validation(
         self, records: Buffer, request_version: int, inflated: Buffer | None = None
@@ -327,7 +317,7 @@ class Partition:
         elif log.config.flush_ms < LONG_MAX:
             self._disk_work.flush_in_time(self)
         self._advance()
-        if log.delivery is not None:
+        if log.delivery is not None and log.delivery.watermark == base_offset:  # a new head of the line
             self._deliveries.follow(self)
 
     def _hold_unwritten(self, base_offset: int, end_offset: int) -> None:
@@ -490,9 +480,11 @@ class Partition:
     def release_due(self) -> None:
         """Let what has come due be seen, also by requests that wait for it."""
         if (delivery := self.log.delivery) is not None:
+            timestamp = delivery.pending_timestamp
             if delivery.advance(self._now_ms()):
                 self.wake()
-            self._deliveries.follow(self)
+            if delivery.pending_timestamp != timestamp or delivery.is_behind:
+                self._deliveries.follow(self)
 
     async def catch_up(self) -> None:
         """Wait until `visible_bound` needs no long search to be exact."""
