@@ -1,0 +1,199 @@
+"""Load for a scheduled topic that lives through the broker's death, and what must be true of each record that comes.
+
+A record's value says when it is due, so that who reads it can tell whether it is early. The broker runs on this
+machine, by the same clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tests.crash.load import PATIENCE, Load, consumer
+from tests.harness.broker import BrokerProcess
+
+IN_FLIGHT_RECORDS = 100
+SEND_EVERY_S = 0.004
+DELAYS_MS = (-500, 50, 300, 700, 1500, 4000)
+COMMIT_EVERY_RECORDS = 20
+
+
+class Place(NamedTuple):
+    """Where a record lies."""
+
+    partition: int
+    offset: int
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Promises:
+    """The records that were acknowledged or committed, by place; the producers write, the checks read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.kept: dict[Place, bytes] = {}
+        self.void: set[bytes] = set()  # of transactions that were aborted
+
+    def keep(self, records: dict[Place, bytes]) -> None:
+        with self._lock:
+            assert not self.kept.keys() & records.keys(), "an offset was given out twice"
+            self.kept.update(records)
+
+    def pending_count(self) -> int:
+        """Return how many of them are not due yet."""
+        with self._lock:
+            return sum(int(value.split()[0]) > now_ms() for value in self.kept.values())
+
+
+class ScheduledProducer(Load):
+    """An idempotent librdkafka producer, one record a batch, each due at a time of its own."""
+
+    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, promises: Promises) -> None:
+        super().__init__()
+        settings = {"enable.idempotence": True, "linger.ms": 0, "batch.num.messages": 1, **PATIENCE}
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
+        self._topic, self._partitions, self._promises = topic, partitions, promises
+        self.count = 0
+
+    def step(self) -> None:
+        self._producer.poll(0)
+        self.stopping.wait(SEND_EVERY_S)
+        if len(self._producer) < IN_FLIGHT_RECORDS:
+            send(self._producer, self._topic, self.count % self._partitions, self.count, self._delivered)
+            self.count += 1
+
+    def finish(self) -> None:
+        assert self._producer.flush(50) == 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        self._promises.keep(dict([placed(message)]))
+
+
+class ScheduledTransactions(Load):
+    """Transactions of a few records, of which every third is aborted."""
+
+    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, promises: Promises) -> None:
+        super().__init__()
+        self._settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "scheduled", "linger.ms": 0}
+        self._producer: Producer | None = None
+        self._topic, self._partitions, self._promises = topic, partitions, promises
+        self._number = 0
+        self.committed = 0
+
+    def step(self) -> None:
+        try:
+            if self._producer is None:
+                self._producer = Producer({**self._settings, **PATIENCE})
+                self._producer.init_transactions(20)
+            self._transact(self._producer)
+        except KafkaException:
+            self._producer = None  # the next one ends what this one has left open
+        self.stopping.wait(0.02)
+
+    def _transact(self, producer: Producer) -> None:
+        records: dict[Place, bytes] = {}
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                records.update([placed(message)])
+
+        producer.begin_transaction()
+        for index in range(3):
+            send(producer, self._topic, index % self._partitions, 1_000_000 + self._number, delivered)
+            self._number += 1
+        if self._number % 9:
+            producer.commit_transaction(20)
+            self._promises.keep(records)
+            self.committed += 1
+        else:
+            producer.flush(20)
+            producer.abort_transaction(20)
+            self._promises.void.update(records.values())
+
+
+def send(producer: Producer, topic: str, partition: int, number: int, delivered) -> None:
+    due_ms = now_ms() + DELAYS_MS[number * number % 31 % len(DELAYS_MS)]
+    value = b"%d %d" % (due_ms, number)
+    producer.produce(topic, value=value, partition=partition, timestamp=due_ms, on_delivery=delivered)
+
+
+def placed(message: Message) -> tuple[Place, bytes]:
+    partition, offset, value = message.partition(), message.offset(), message.value()
+    assert partition is not None and offset is not None and value is not None
+    return Place(partition, offset), value
+
+
+class ScheduledConsumer(Load):
+    """A librdkafka consumer of all partitions that notes what comes, and that none of it is early."""
+
+    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, uncertainty_ms: int) -> None:
+        super().__init__()
+        self._uncertainty_ms = uncertainty_ms
+        self._topic, self._partitions = topic, partitions
+        self._consumer = self.connect(broker)
+        self.seen: dict[Place, bytes] = {}
+        self.positions = dict.fromkeys(range(partitions), 0)
+
+    def connect(self, broker: BrokerProcess) -> Consumer:
+        made = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
+        made.assign([TopicPartition(self._topic, index, 0) for index in range(self._partitions)])
+        return made
+
+    def step(self) -> None:
+        for message in self._consumer.consume(100, timeout=0.05):
+            if message.error() is None:
+                self.take(*placed(message))
+
+    def take(self, place: Place, value: bytes) -> None:
+        due_ms = int(value.split()[0]) + self._uncertainty_ms
+        assert now_ms() >= due_ms, f"{place} is {due_ms - now_ms()} ms early"
+        assert self.seen.setdefault(place, value) == value, f"{place} has changed"
+        self.check_position(place)
+        self.positions[place.partition] = place.offset + 1
+
+    def check_position(self, place: Place) -> None:
+        """One that follows its position gets each record once, in order."""
+        assert place.offset >= self.positions[place.partition], f"{place} has come again"
+
+    def finish(self) -> None:
+        self._consumer.close()
+
+
+class ScheduledMember(ScheduledConsumer):
+    """The same as the only member of a group: it may begin again, at what was committed last."""
+
+    group = "scheduled"
+
+    def connect(self, broker: BrokerProcess) -> Consumer:
+        made = consumer(broker, self.group, **{"isolation.level": "read_committed"})
+        made.subscribe([self._topic])
+        return made
+
+    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, uncertainty_ms: int) -> None:
+        super().__init__(broker, topic, partitions, uncertainty_ms)
+        self.committed = dict.fromkeys(range(partitions), 0)
+        self._uncommitted = 0
+
+    def step(self) -> None:
+        super().step()
+        if self._uncommitted >= COMMIT_EVERY_RECORDS:
+            positions = {index: offset for index, offset in self.positions.items() if offset > 0}
+            offsets = [TopicPartition(self._topic, index, offset) for index, offset in positions.items()]
+            try:
+                self._consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException:
+                return  # not acknowledged, so nothing was promised
+            self.committed.update(positions)
+            self._uncommitted = 0
+
+    def check_position(self, place: Place) -> None:
+        self._uncommitted += 1
+        committed = self.committed[place.partition]
+        assert place.offset >= committed, f"{place} has come again, {committed} was committed"

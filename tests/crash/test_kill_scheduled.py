@@ -1,0 +1,100 @@
+"""SIGKILL with records pending and coming due: after each start none is early, none lost, none there twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+
+import pytest
+
+from broker.offline.verify.run import Verification
+from storage.env.posix import PosixFileSystem
+from tests.crash.load import Load, all_of
+from tests.crash.scheduled_load import (
+    DELAYS_MS,
+    Promises,
+    ScheduledConsumer,
+    ScheduledMember,
+    ScheduledProducer,
+    ScheduledTransactions,
+)
+from tests.harness.broker import BrokerFactory, BrokerProcess, reference_wanted
+from tests.harness.raw import RawClient, eventually
+
+pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
+
+TOPIC, PARTITIONS = "later", 12
+UNCERTAINTY_MS = 60
+ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50")) // 12
+LONGEST_LIFE_S = 0.5
+LONGEST_RECOVERY_S = 0.3
+KILLED_WHILE_STARTING = 0.25
+PROPERTIES = {
+    "odradek.log.delivery.clock.uncertainty.ms": str(UNCERTAINTY_MS),
+    "transaction.state.log.num.partitions": "2",
+    "offsets.topic.num.partitions": "2",
+}
+
+
+def connect(broker: BrokerProcess) -> RawClient:
+    return RawClient((broker.host, broker.port), timeout_s=20)
+
+
+def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
+    """Kill the broker after a random while, perhaps once more while it starts."""
+    moment = threading.Event()
+    moment.wait(rng.uniform(0.1, LONGEST_LIFE_S))
+    broker.kill()
+    if rng.random() < KILLED_WHILE_STARTING:
+        broker.launch()
+        moment.wait(rng.uniform(0, LONGEST_RECOVERY_S))
+        broker.kill()
+    broker.start()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("preallocate", "rounds"), [("false", ROUNDS), ("true", -(-ROUNDS // 4))])
+def test_scheduled_records_survive_kills_and_come_once_and_in_time(
+    broker_factory: BrokerFactory, rng: random.Random, preallocate: str, rounds: int
+) -> None:
+    broker = broker_factory({**PROPERTIES, "log.preallocate": preallocate})
+    with connect(broker) as client:
+        client.create_topic(TOPIC, PARTITIONS, delivery_mode="scheduled", segment_ms="1500")  # a few segments
+    promises = Promises()
+    producer = ScheduledProducer(broker, TOPIC, PARTITIONS, promises)
+    transactions = ScheduledTransactions(broker, TOPIC, PARTITIONS, promises)
+    follower = ScheduledConsumer(broker, TOPIC, PARTITIONS, UNCERTAINTY_MS)
+    member = ScheduledMember(broker, TOPIC, PARTITIONS, UNCERTAINTY_MS)
+    loads: list[Load] = [producer, transactions, follower, member]
+    all_of(loads, Load.start)
+    try:
+        eventually(lambda: sum(member.committed.values()) > 0 and transactions.committed > 0, within_s=30)
+        for _ in range(rounds):
+            before = len(promises.kept)
+            eventually(
+                lambda before=before: (len(promises.kept) > before and promises.pending_count() > 0) or broken(loads),
+                within_s=30,
+            )
+            kill_and_start(broker, rng)
+            assert not broken(loads)
+        all_of([producer, transactions], Load.stop)
+        for reader in (follower, member):
+            eventually(
+                lambda reader=reader: reader.failure is not None or promises.kept.items() <= reader.seen.items(),
+                within_s=max(DELAYS_MS) / 1000 + 30,
+            )
+    finally:
+        all_of([producer, transactions], Load.stop)
+        all_of([follower, member], Load.stop)
+    for reader in (follower, member):
+        assert not promises.void & set(reader.seen.values()), "aborted records were read"
+        assert len(set(reader.seen.values())) == len(reader.seen), "a record is there twice"
+    assert producer.count <= len(promises.kept)
+    assert broker.stop() == 0
+    findings = Verification(PosixFileSystem(), list(map(str, broker.log_directories))).run().findings
+    assert not [one for one in findings if one.is_fault]
+
+
+def broken(loads: list[Load]) -> list[BaseException]:
+    return [load.failure for load in loads if load.failure is not None]
