@@ -15,24 +15,25 @@ def delivery_sources(
     partitions: PartitionManager, deliveries: DeliveryScheduler, stats: DeliveryStats
 ) -> Iterator[AnySource]:
     """Yield a source for every row about scheduled delivery."""
-    yield Table((rows.WATERMARK, rows.PENDING, rows.NEXT), lambda: _lines(partitions, deliveries.uncertainty_ms))
+    yield Table((rows.WATERMARK, rows.PENDING, rows.NEXT), lambda: _lines(partitions))
     yield single_histogram(rows.LATENESS, stats.lateness)
     yield single(rows.WAKEUPS, lambda: stats.wakeups)
     yield single(rows.CLOCK_UNCERTAINTY, lambda: deliveries.uncertainty_ms / 1000)
 
 
-def _lines(partitions: PartitionManager, uncertainty_ms: int) -> Iterable[Line | None]:
+def _lines(partitions: PartitionManager) -> Iterable[Line | None]:
     for number, partition in enumerate(tuple(partitions)):
         if not number % ITEMS_PER_BREATH:
             yield None
-        delivery = partition.log.delivery
+        log = partition.log
+        delivery = log.delivery
         if delivery is not None and partition.is_leader:
             (topic, index), pending = partition.tp, delivery.pending_timestamp
             yield (
                 (topic, str(index)),
                 (
                     delivery.watermark,
-                    partition.log.log_end_offset - delivery.watermark,
-                    None if pending is None else (pending + uncertainty_ms) / 1000,
+                    log.log_end_offset - delivery.watermark,
+                    None if pending is None else (pending + log.config.delivery_clock_uncertainty_ms) / 1000,
                 ),
             )

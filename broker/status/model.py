@@ -81,6 +81,8 @@ class TopicRow(NamedTuple):
     records_in: float | None
     bytes_in: float | None
     bytes_out: float | None
+    pending_count: int | None = None
+    """Offsets that are not visible yet; None unless the topic is scheduled, as of its partitions."""
 
 
 class PartitionRow(NamedTuple):
@@ -94,6 +96,9 @@ class PartitionRow(NamedTuple):
     log_end_offset: int | None = None
     segment_count: int | None = None
     size_bytes: int | None = None
+    pending_count: int | None = None
+    next_ms: int | None = None
+    """When the first of these becomes visible."""
 
 
 class GroupRow(NamedTuple):
@@ -125,6 +130,7 @@ class OffsetRow(NamedTuple):
     partition: int
     committed_offset: int
     log_end_offset: int | None
+    """Where consumers find the end."""
     lag: int | None
 
 
@@ -163,6 +169,17 @@ class Job(NamedTuple):
     progress: float | None = None
 
 
+class Schedule(NamedTuple):
+    """Scheduled delivery, over all partitions that have it."""
+
+    partition_count: int
+    pending_count: int
+    next_ms: int | None
+    released_count: int
+    """Batches that were waited for since the start."""
+    mean_lateness_seconds: float | None
+
+
 class Inventory(NamedTuple):
     """Everything there is, in no order; a thread sorts it and takes what is shown."""
 
@@ -171,6 +188,8 @@ class Inventory(NamedTuple):
     groups_reason: str
     """Why the groups cannot be told; empty when they can."""
     log_dirs: tuple[DirRow, ...]
+    schedule: Schedule | None = None
+    """None where no topic is scheduled."""
 
 
 class Frame(NamedTuple):

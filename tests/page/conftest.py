@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.harness.machine import program
 
 HOSTILE_GROUP = "</a><script>document.title='hacked'</script>\"'&"
 RECORDS = {"orders": 120, "payments.settled": 40, "clicks": 300}
+SCHEDULED, HELD_BACK = "reminders", 5
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +48,12 @@ def fill(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for created in admin.create_topics([NewTopic(name, 3, 1) for name in RECORDS]).values():
         created.result(10)
+    scheduled = NewTopic(SCHEDULED, 2, 1, config={"delivery.mode": "scheduled"})
+    admin.create_topics([scheduled])[SCHEDULED].result(10)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
+    in_an_hour_ms = int((time.time() + 3_600) * 1000)
+    for number in range(HELD_BACK):
+        producer.produce(SCHEDULED, value=b"due", partition=0, timestamp=in_an_hour_ms + number)
     for topic, count in RECORDS.items():
         for number in range(count):
             producer.produce(topic, value=b"x" * 100, partition=number % 3)

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.harness.broker import BrokerProcess
 from tests.harness.chromium import Chromium
-from tests.page.conftest import HOSTILE_GROUP, RECORDS, address
+from tests.page.conftest import HELD_BACK, HOSTILE_GROUP, RECORDS, SCHEDULED, address
 from tests.page.looking import FOCUSED, REACHABLE, TEXTS, TOO_WIDE, contrast, table, text
 
-PAGES = ("/", "/topics", "/groups", "/topics/orders", "/groups/billing")
+PAGES = ("/", "/topics", "/groups", "/topics/orders", "/topics/reminders", "/groups/billing")
 LOOK_NOW = "document.dispatchEvent(new Event('visibilitychange'))"
 PHONE = {"width": 360, "height": 740}
 
@@ -76,6 +76,16 @@ def test_groups_have_the_state_and_lag_that_the_admin_api_tells(
     browser.open(url + "/groups/billing")
     assert "Nobody is in the group." in text(browser)
     assert browser.run("document.querySelectorAll('#offsets-table tbody tr').length") == 3
+
+
+def test_what_a_scheduled_topic_holds_back_is_told_where_topics_are(browser: Chromium, url: str) -> None:
+    browser.open(url)
+    said = f"Scheduled delivery: {HELD_BACK} records held back in 2 partitions, the next for 59 min "
+    assert text(browser, "#scheduled").startswith(said)
+    browser.open(f"{url}/topics/{SCHEDULED}")
+    rows = table(browser, "partitions")
+    assert {number: row["Held back"] for number, row in rows.items()} == {"0": str(HELD_BACK), "1": "0"}
+    assert rows["0"]["Next in"].startswith("59") and rows["1"]["Next in"] == "\u2013"
 
 
 def test_a_group_with_a_hostile_name_is_text(browser: Chromium, url: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 NO_VALUE = "\u2013"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SPACE = "\u00a0"
+_AGES_SECONDS = 1000 * 365 * 86_400
 _STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -51,6 +52,14 @@ def duration(seconds: float | None) -> str:
             parts.append(f"{left // length}{_SPACE}{unit}")
             left %= length
     return " ".join(parts[:2])
+
+
+def wait(until_ms: int | None, now_ms: int) -> str:
+    """Write how long it is until a time, which may be any that a client has thought of."""
+    if until_ms is None:
+        return NO_VALUE
+    seconds = max(until_ms - now_ms, 0) / 1000
+    return "ages" if seconds > _AGES_SECONDS else duration(seconds)
 
 
 def moment(time_ms: int) -> str:

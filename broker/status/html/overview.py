@@ -6,12 +6,12 @@ from broker.runtime.recent_lines import RecentLine
 from broker.status.html.frame import health_section, page
 from broker.status.html.groups import group_table
 from broker.status.html.markup import Child, Html, element
-from broker.status.html.numbers import NO_VALUE, count, duration, machine_moment, moment, percent, rate, size
+from broker.status.html.numbers import NO_VALUE, count, duration, machine_moment, moment, percent, rate, size, wait
 from broker.status.html.sparkline import sparkline
 from broker.status.html.tables import Column, bar, table
 from broker.status.html.topics import topic_table
 from broker.status.listing import top_groups, top_topics
-from broker.status.model import DirRow, Job, MoveRow, Overview, Series
+from broker.status.model import DirRow, Job, MoveRow, Overview, Schedule, Series
 
 TOP_COUNT = 8
 LITTLE_ROOM = 0.9
@@ -80,7 +80,21 @@ def _topics(status: Overview) -> Html:
         "Topics",
         topic_table(top_topics(topics, TOP_COUNT), "Busiest topics"),
         element("p", note, " · ", element("a", "All topics", href="/topics", id="all-topics"), class_="note"),
+        _schedule(status.inventory.schedule, status.frame.identity.now_ms),
     )
+
+
+def _schedule(schedule: Schedule | None, now_ms: int) -> Html | None:
+    """Say what scheduled topics hold back; nothing where there are none."""
+    if schedule is None:
+        return None
+    held = f"{count(schedule.pending_count)} records held back in {count(schedule.partition_count)} partitions"
+    if schedule.next_ms is not None:
+        held += f", the next for {wait(schedule.next_ms, now_ms)}"
+    if schedule.mean_lateness_seconds is not None:
+        late_ms = 1000 * schedule.mean_lateness_seconds
+        held += f"; {count(schedule.released_count)} batches released, {late_ms:,.1f} ms late each"
+    return element("p", f"Scheduled delivery: {held}", class_="note", id="scheduled")
 
 
 def _groups(status: Overview) -> Html:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from broker.status.html.frame import NOT_KNOWN, page
 from broker.status.html.markup import Child, Html, element
-from broker.status.html.numbers import count, rate, size
+from broker.status.html.numbers import count, rate, size, wait
 from broker.status.html.tables import Column, page_links, search_form, summary, table
 from broker.status.listing import Shown, View
 from broker.status.model import Frame, PartitionRow, TopicDetail, TopicRow
@@ -38,6 +38,8 @@ def _topic(row: TopicRow) -> tuple[Child, ...]:
     name: Child = element("a", row.name, href=topic_link(row.name))
     if row.offline_count:
         name = (name, " ", element("span", f"{count(row.offline_count)} offline", class_="tag bad"))
+    if row.pending_count:
+        name = (name, " ", element("span", f"{count(row.pending_count)} held back", class_="tag"))
     return (
         name,
         rate(row.bytes_in, "B"),
@@ -80,10 +82,17 @@ _PARTITION_COLUMNS = (
     Column("Segments", is_number=True),
     Column("Directory"),
 )
+_SCHEDULED_COLUMNS = (Column("Held back", is_number=True), Column("Next in", is_number=True))
 
 
 def render_topic(topic: TopicDetail, found: Shown[PartitionRow]) -> str:
     """Write one topic with a part of its partitions."""
+    columns: tuple[Column, ...] = _PARTITION_COLUMNS
+    cells = [_partition(row) for row in found.rows]
+    if any(row.pending_count is not None for row in topic.partitions):
+        columns += _SCHEDULED_COLUMNS
+        now_ms = topic.frame.identity.now_ms
+        cells = [_partition(row) + _schedule(row, now_ms) for row in found.rows]
     return page(
         topic.frame,
         topic.name,
@@ -93,7 +102,7 @@ def render_topic(topic: TopicDetail, found: Shown[PartitionRow]) -> str:
         element(
             "section",
             summary(found, "partition"),
-            table("partitions", f"Partitions of {topic.name}", _PARTITION_COLUMNS, map(_partition, found.rows)),
+            table("partitions", f"Partitions of {topic.name}", columns, cells),
             page_links(found),
             id="list",
         ),
@@ -112,3 +121,7 @@ def _partition(row: PartitionRow) -> tuple[Child, ...]:
         count(row.segment_count),
         row.log_dir if is_here else element("span", "offline", class_="tag bad"),
     )
+
+
+def _schedule(row: PartitionRow, now_ms: int) -> tuple[Child, ...]:
+    return count(row.pending_count), wait(row.next_ms, now_ms)

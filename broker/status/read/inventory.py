@@ -9,9 +9,11 @@ from broker.metadata.image import NO_LEADER, ClusterImage, PartitionImage
 from broker.runtime.turns import Turns
 from broker.status.model import DirRow, Inventory, PartitionRow, TopicRow
 from broker.status.parts import Parts
+from broker.status.read.delivery import Schedules, held_back
 from broker.status.read.groups import read_groups
 
 _NOT_MEASURED = (None, None, None)
+_NOT_SCHEDULED = (None, None)
 
 
 async def read_inventory(parts: Parts) -> Inventory:
@@ -21,22 +23,25 @@ async def read_inventory(parts: Parts) -> Inventory:
         return Inventory((), (), "", _dirs(parts, None, None))
     log_counts: Counter[str] = Counter()
     log_bytes: Counter[str] = Counter()
-    topics = await _topics(parts, coordinators.image, log_counts, log_bytes)
+    schedules = Schedules()
+    topics = await _topics(parts, coordinators.image, log_counts, log_bytes, schedules)
     for move in parts.watched.moves.running():  # the copy lies in its directory, too
         log_counts[move.destination.path] += 1
         log_bytes[move.destination.path] += move.done_bytes
     groups, reason = await read_groups(parts)
-    return Inventory(tuple(topics), tuple(groups), reason, _dirs(parts, log_counts, log_bytes))
+    dirs = _dirs(parts, log_counts, log_bytes)
+    return Inventory(tuple(topics), tuple(groups), reason, dirs, schedules.total(parts.watched.stats.deliveries))
 
 
 async def _topics(
-    parts: Parts, image: ClusterImage, log_counts: Counter[str], log_bytes: Counter[str]
+    parts: Parts, image: ClusterImage, log_counts: Counter[str], log_bytes: Counter[str], schedules: Schedules
 ) -> list[TopicRow]:
-    """Add the partitions of each topic up, and the logs of each directory."""
+    """Add the partitions of each topic up, the logs of each directory, and what is held back."""
     rows = []
     turns = Turns(parts.clock.monotonic_ns)
     for topic in tuple(image.topics_by_name.values()):
         offline = segments = size = records = 0
+        pending: int | None = None
         for number in range(len(topic.partitions)):
             await turns.next()
             partition = parts.watched.partitions.find((topic.name, number))
@@ -51,6 +56,8 @@ async def _topics(
             size += log_size
             segments += log.segment_count
             records += log.high_watermark - log.log_start_offset
+            if (held := schedules.add(partition)) is not None:
+                pending = (pending or 0) + held
         rows.append(
             TopicRow(
                 topic.name,
@@ -60,6 +67,7 @@ async def _topics(
                 size,
                 records,
                 *(parts.samples.flow(topic.name) or _NOT_MEASURED),
+                pending_count=pending,
             )
         )
     return rows
@@ -111,4 +119,5 @@ def _partition(parts: Parts, topic: str, number: int, placed: PartitionImage) ->
         log.log_end_offset,
         log.segment_count,
         log.size_bytes,
+        *(held_back(partition) or _NOT_SCHEDULED),
     )

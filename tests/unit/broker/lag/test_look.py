@@ -55,6 +55,23 @@ async def test_lag_in_offsets_is_what_lies_between_the_commit_and_the_high_water
     assert (found.group_labels, found.max_lags) == ([("g",)], [7])
 
 
+async def test_lag_ends_where_a_scheduled_topic_holds_records_back(bed: Bed) -> None:
+    """As it does for whoever asks for the end offset."""
+    bed.hosted.create("t", config=LogConfig(delivery_mode="scheduled"))
+    bed.produce("t", 5, timestamp=NOW_MS - 20_000)
+    bed.produce("t", 3, timestamp=NOW_MS + 60_000)
+    bed.produce("t", 2, timestamp=NOW_MS - 10_000)  # due, but behind the others
+    bed.commit("g", "t", 5)
+    assert await bed.lags() == {AT: 0}
+    assert await bed.seconds() == {AT: 0.0}
+    bed.hosted.timers.pass_ms(60_250)
+    assert await bed.lags() == {AT: 5}
+    bed.commit("g", "t", 8)
+    bed.pass_seconds(9.75)
+    assert await bed.lags() == {AT: 2}
+    assert await bed.seconds() == {AT: 70.0}  # it has appeared since the first look, that is all that is known
+
+
 async def test_a_commit_beyond_the_end_is_a_negative_lag_and_no_seconds(bed: Bed) -> None:
     bed.hosted.create("t")
     bed.produce("t", 3)

@@ -16,6 +16,7 @@ from broker.coordinator.group.consumer.group import ConsumerGroup
 from broker.coordinator.group.consumer.member import ConsumerMember
 from broker.http.server import RefusedRequest, Request, Response
 from broker.status.listing import ROWS_PER_PAGE
+from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from tests.harness.hosted import NOW_MS, OTHER_ID
@@ -240,6 +241,27 @@ async def test_a_topic_without_logs_here_is_shown_as_offline(bed: StatusBed) -> 
     bed.hosted.create("t", replicas=(OTHER_ID,), leader=OTHER_ID)
     assert "1 offline" in (await page(bed, "/topics")).text
     assert "offline" in (await page(bed, "/topics/t")).text
+
+
+async def test_what_scheduled_topics_hold_back_is_on_the_page_and_in_what_scripts_get(bed: StatusBed) -> None:
+    config = LogConfig(delivery_mode="scheduled", delivery_max_delay_ms=-1)
+    bed.hosted.create("t")
+    assert "Scheduled delivery" not in (await page(bed, "/")).text
+    assert "Held back" not in (await page(bed, "/topics/t")).text
+    later = bed.hosted.create("later", partitions=2, config=config)
+    for stamp in (NOW_MS + 1_000, NOW_MS + 90_000):
+        later.append(build_batch([(None, b"x")] * 600, timestamp=stamp))
+    bed.hosted.timers.pass_ms(2_000)
+    found = await page(bed, "/")
+    held = "Scheduled delivery: 600 records held back in 2 partitions, the next for 1 min 28 s; 1 batches released, "
+    assert held in found.text
+    assert "600 held back" in found.text and "600 held back" in (await page(bed, "/topics")).text
+    assert "Held back Next in" in " ".join((await page(bed, "/topics/later")).text.split())
+    told = json.loads((await ask(bed, "/status.json")).body)["inventory"]
+    assert told["schedule"]["pending_count"] == 600 and told["schedule"]["partition_count"] == 2
+    assert {row["name"]: row["pending_count"] for row in told["topics"]} == {"t": None, "later": 600}
+    bed.hosted.manager.get("later", 1).append(build_batch([(None, b"x")], timestamp=2**63 - 1))
+    assert "ages" in (await page(bed, "/topics/later")).text
 
 
 async def test_scripts_get_the_same_as_json(bed: StatusBed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.status.html.numbers import count, duration, machine_moment, moment, percent, rate, size
+from broker.status.html.numbers import count, duration, machine_moment, moment, percent, rate, size, wait
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,13 @@ def test_counts_moments_and_shares() -> None:
     assert moment(1_700_000_000_999) == "2023-11-14 22:13:20"
     assert machine_moment(1_700_000_000_999) == "2023-11-14T22:13:20Z"
     assert [percent(share) for share in (0.0, 0.999, 1.0)] == ["0\u00a0%", "99\u00a0%", "100\u00a0%"]
+
+
+@pytest.mark.parametrize(
+    ("until_ms", "text"),
+    [(None, "\u2013"), (999, "0 s"), (61_000, "1 min 0 s"), (2**63 - 1, "ages")],
+)
+def test_a_wait_is_over_when_its_time_has_come_and_may_be_longer_than_any_calendar(
+    until_ms: int | None, text: str
+) -> None:
+    assert wait(until_ms, 1000).replace("\u00a0", " ") == text

@@ -24,6 +24,7 @@ from broker.status.read.groups import (
     read_group,
     read_groups,
 )
+from config.views import LogConfig
 from protocol.records.builder import build_batch
 from tests.harness.groups import subscription
 from tests.harness.hosted import NOW_MS, topic_id_of
@@ -71,6 +72,14 @@ def test_lag_counts_to_the_high_watermark_and_is_negative_beyond_it(bed: StatusB
     assert lag_of(partition, committed) == 7
     assert lag_of(partition, committed._replace(offset=11)) == -1
     assert lag_of(None, committed) is None
+
+
+def test_lag_leaves_out_what_a_scheduled_topic_holds_back(bed: StatusBed) -> None:
+    partition = bed.hosted.create("later", config=LogConfig(delivery_mode="scheduled"))
+    for stamp in (NOW_MS - 1_000, NOW_MS + 5_000):
+        partition.append(build_batch([(None, b"x")] * 4, timestamp=stamp))
+    assert partition.log.high_watermark == 8
+    assert lag_of(partition, CommittedOffset(1, -1, "", 0)) == 3
 
 
 async def members_of(bed: StatusBed, group_id: str) -> tuple[MemberRow, ...]:

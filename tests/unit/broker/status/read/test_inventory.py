@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from broker.status.model import DirRow, TopicRow
+from broker.status.model import DirRow, Schedule, TopicRow
 from broker.status.read.inventory import read_inventory, read_topic
+from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
 from tests.harness.hosted import NOW_MS, OTHER_ID
 from tests.harness.status import StatusBed, a_move
+
+SCHEDULED = LogConfig(delivery_mode="scheduled")
+E_MS = SCHEDULED.delivery_clock_uncertainty_ms
 
 
 def batch(count: int) -> bytes:
@@ -37,6 +41,25 @@ async def test_a_topic_is_its_partitions_added_up(bed: StatusBed) -> None:
     size = first.log.size_bytes + second.log.size_bytes
     inventory = await read_inventory(bed.parts)
     assert inventory.topics == (TopicRow("t", 2, 0, 2, size, 4, None, None, None),)
+
+
+async def test_what_scheduled_topics_hold_back_is_told_by_topic_partition_and_altogether(bed: StatusBed) -> None:
+    bed.hosted.create("t").append(batch(3))
+    assert (await read_inventory(bed.parts)).schedule is None
+    bed.hosted.create("later", partitions=2, config=SCHEDULED)
+    for number, delay_ms in ((0, 7_000), (0, 8_000), (1, 5_000)):
+        due = build_batch([(None, b"x")] * 2, timestamp=NOW_MS + delay_ms)
+        bed.hosted.manager.get("later", number).append(bytes(due))
+    inventory = await read_inventory(bed.parts)
+    assert {row.name: row.pending_count for row in inventory.topics} == {"t": None, "later": 6}
+    assert inventory.schedule == Schedule(2, 6, NOW_MS + 5_000 + E_MS, 0, None)
+    rows = await read_topic(bed.parts, "later")
+    assert [row[-2:] for row in rows or ()] == [(4, NOW_MS + 7_000 + E_MS), (2, NOW_MS + 5_000 + E_MS)]
+    bed.hosted.timers.pass_ms(5_000 + E_MS)
+    inventory = await read_inventory(bed.parts)
+    assert inventory.schedule == Schedule(2, 4, NOW_MS + 7_000 + E_MS, 1, 0.0)
+    bed.hosted.lead("later", OTHER_ID, 1)
+    assert (await read_inventory(bed.parts)).schedule is None
 
 
 async def test_rates_are_there_from_the_first_sample_on(bed: StatusBed) -> None:
@@ -93,7 +116,7 @@ async def test_partitions_of_a_topic_have_their_offsets_and_place(bed: StatusBed
     assert rows is not None
     log = partition.log
     where = str(Path(log.path).parent)
-    assert rows[0] == (0, 1, where, 2, 7, 7, 1, log.size_bytes)
+    assert rows[0] == (0, 1, where, 2, 7, 7, 1, log.size_bytes, None, None)
     assert rows[1].number == 1
     assert await read_topic(bed.parts, "nix") is None
 
@@ -101,4 +124,4 @@ async def test_partitions_of_a_topic_have_their_offsets_and_place(bed: StatusBed
 async def test_a_partition_without_a_log_here_is_a_row_too(bed: StatusBed) -> None:
     bed.hosted.create("t", replicas=(OTHER_ID,), leader=OTHER_ID)
     rows = await read_topic(bed.parts, "t")
-    assert rows == ((0, OTHER_ID, "", None, None, None, None, None),)
+    assert rows == ((0, OTHER_ID, "", *[None] * 7),)

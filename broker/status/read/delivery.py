@@ -1,0 +1,48 @@
+"""What scheduled topics hold back, and until when."""
+
+from __future__ import annotations
+
+from broker.metrics.instruments import DeliveryStats
+from broker.partition.partition import Partition
+from broker.status.model import Schedule
+
+
+def held_back(partition: Partition) -> tuple[int, int | None] | None:
+    """Return how many offsets a partition holds back and until when, as far as is known; None unless it is scheduled.
+
+    Where a long log is still searched, more seems to be held back than is.
+    """
+    log = partition.log
+    if log.delivery is None or not partition.is_leader:
+        return None
+    pending = log.delivery.pending_timestamp
+    due_ms = None if pending is None else pending + log.config.delivery_clock_uncertainty_ms
+    return log.log_end_offset - log.delivery.watermark, due_ms
+
+
+class Schedules:
+    """Adds up what the partitions of a broker hold back."""
+
+    def __init__(self) -> None:
+        self._partitions = self._pending = 0
+        self._next_ms: int | None = None
+
+    def add(self, partition: Partition) -> int | None:
+        """Add a partition; return how many offsets it holds back."""
+        held = held_back(partition)
+        if held is None:
+            return None
+        pending, due_ms = held
+        self._partitions += 1
+        self._pending += pending
+        if due_ms is not None and (self._next_ms is None or due_ms < self._next_ms):
+            self._next_ms = due_ms
+        return pending
+
+    def total(self, stats: DeliveryStats) -> Schedule | None:
+        """Return the sum, None where nothing is scheduled."""
+        if not self._partitions:
+            return None
+        observed = stats.lateness.count
+        lateness = stats.lateness.total / observed if observed else None
+        return Schedule(self._partitions, self._pending, self._next_ms, observed, lateness)
