@@ -151,6 +151,6 @@ KEYS: tuple[ConfigKey, ...] = (
         250,
         Range(1),
         LOW,
-        "Margin by which clocks may differ before a scheduled record is released.",
+        "By how much clocks may differ: a scheduled record becomes visible so long after its time.",
     ),
 )

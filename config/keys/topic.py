@@ -288,20 +288,24 @@ KEYS: tuple[ConfigKey, ...] = (
         STRING,
         "immediate",
         OneOf(("immediate", "scheduled")),
-        "When records become visible: at once, or at the time they carry; Odradek's own key.",
+        "When records become visible: at once, or at the time that they carry. Neither compacted topics can be "
+        "scheduled nor those with message.timestamp.type=LogAppendTime. Odradek's own key: kafka-topics.sh does not "
+        "know it, kafka-configs.sh sets it.",
     ),
     topic(
         "delivery.max.delay.ms",
         LONG,
         604_800_000,
         Range(-1),
-        "Longest delay a record may ask for under scheduled delivery, -1 = any; Odradek's own key.",
+        "Longest delay that a record may ask for under scheduled delivery; one that asks for more is refused. "
+        "-1 = any, 0 = only what is due. Odradek's own key.",
     ),
     topic(
         "delivery.schedule.monotonic",
         BOOLEAN,
         False,
         None,
-        "Whether scheduled records must come in the order of their times; Odradek's own key.",
+        "Whether scheduled records must come in the order of their times: one that is due before another that the "
+        "partition holds is refused. Odradek's own key.",
     ),
 )

@@ -67,8 +67,7 @@ async def _topics(
                 size,
                 records,
                 *(parts.samples.flow(topic.name) or _NOT_MEASURED),
-                pending_count=pending,
-            )
+            )._replace(pending_count=pending)
         )
     return rows
 
