@@ -34,6 +34,8 @@ MIN_SLEEP_MS = 1
 MAX_SLEEP_MS = 1_000
 RETRY_MS = 1_000
 """After so long a log is searched again that could not be read, or that changes faster than it can be searched."""
+ROUNDING_MS = 2
+"""So far apart may two clocks run that are read in whole milliseconds, twice each."""
 MAX_SEARCHES = 2
 MAX_ATTEMPTS = 4
 MAX_STALE_ENTRIES = 1_024
@@ -203,7 +205,7 @@ class DeliveryScheduler:
         last_wall_ms, last_monotonic = self._last_pass_ms
         self._last_pass_ms = wall_ms, monotonic
         jump_ms = (wall_ms - last_wall_ms) - (monotonic - last_monotonic)
-        if abs(jump_ms) > self.uncertainty_ms:
+        if abs(jump_ms) > self.uncertainty_ms + ROUNDING_MS:
             logger.warning(
                 "the wall clock has jumped by_ms=%d uncertainty_ms=%d: scheduled records may be visible too %s",
                 jump_ms,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.metrics.instruments import DeliveryStats
-from broker.partition.delivery import MAX_STALE_ENTRIES, DeliveryScheduler
+from broker.partition.delivery import MAX_STALE_ENTRIES, ROUNDING_MS, DeliveryScheduler
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from tests.harness.hosted import NODE_ID, OTHER_ID
@@ -130,7 +130,7 @@ async def test_a_topic_that_changes_its_mode_comes_and_goes(broker: Scheduled) -
     assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
 
 
-@pytest.mark.parametrize(("by_ms", "word"), [(E_MS + 1, "early"), (-E_MS - 1, "late")])
+@pytest.mark.parametrize(("by_ms", "word"), [(E_MS + ROUNDING_MS + 1, "early"), (-E_MS - ROUNDING_MS - 1, "late")])
 async def test_a_clock_that_jumps_by_more_than_its_uncertainty_is_worth_a_warning(
     broker: Scheduled, caplog: pytest.LogCaptureFixture, by_ms: int, word: str
 ) -> None:
