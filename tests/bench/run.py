@@ -1,10 +1,12 @@
 """Run the fixed set beside its stored ratios, or the other benchmarks; a target is shown, never enforced.
 
 ``python -m tests.bench [--record]``: the fixed set; ``--only produce fetch footprint recovery ...`` or ``--all``: min,
-median and max of every quantity of the others. ``--rounds N`` and ``--directory DIR`` go with each.
+median and max of every quantity of the others. ``--rounds N`` and ``--directory DIR`` go with each, ``--seconds S``
+with ``lateness``, of which a round takes a minute a client otherwise.
 """
 
 import argparse
+import functools
 import os
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from tests.bench import (
     fetch,
     footprint,
     groups,
+    lateness,
     move,
     produce,
     ratios,
@@ -41,6 +44,7 @@ PARTS = {
     "rebalances": groups.rebalances,
     "commits": groups.commits,
     "transactions": transactions.run,
+    "lateness": lateness.run,
 }
 
 
@@ -52,6 +56,7 @@ def main() -> int:
     chosen_parts.add_argument("--record", action="store_true", help="store the ratios of the fixed set")
     chosen_parts.add_argument("--only", nargs="+", choices=PARTS, default=[], help="run other parts")
     chosen_parts.add_argument("--all", action="store_true", help="run all other parts")
+    parser.add_argument("--seconds", type=float, default=60, help="over how long lateness spreads its records")
     parser.add_argument("--directory", help="where the data goes (default: the temporary directory)")
     options = parser.parse_args()
     chosen = cores()
@@ -60,6 +65,7 @@ def main() -> int:
         print(f"load on core {chosen[0]}, broker and bare loops on core {chosen[1]}, {options.rounds} rounds")
     else:
         print(f"one core only: the load competes with the broker, {options.rounds} rounds")
+    measured = {**PARTS, "lateness": functools.partial(lateness.run, seconds=options.seconds)}
     parts = list(PARTS) if options.all else options.only
     if not parts:
         with scratch(options.directory) as directory:
@@ -68,7 +74,7 @@ def main() -> int:
     print(HEADING)
     for name in parts:
         with scratch(options.directory) as directory:
-            for result in PARTS[name](directory, options.rounds):
+            for result in measured[name](directory, options.rounds):
                 print(result.line(), flush=True)
     return 0
 

@@ -54,12 +54,12 @@ COMMITTED = OLD_PER_SENDER + PER_SENDER // 2
 """The offset in each partition, for groups that have committed one which is pending."""
 
 # How the consumers of the ordinary topic read it, and which of them come when all is pending.
-GROUPS = {(client, "classic") for client in CONSUMERS} | {(client, "consumer") for client in ("java", "librdkafka")}
-FROM_START = {(client, how) for client in CONSUMERS for how in ("assigned", "read_committed")}
-LATECOMERS = {(client, how) for client in CONSUMERS for how in ("seek to end", "reset to latest", "by time")}
-AHEAD = {(client, "committed ahead") for client in CONSUMERS}
+GROUPS = [*((client, "classic") for client in CONSUMERS), ("java", "consumer"), ("librdkafka", "consumer")]
+FROM_START = [(client, how) for client in CONSUMERS for how in ("assigned", "read_committed")]
+LATECOMERS = [(client, how) for client in CONSUMERS for how in ("seek to end", "reset to latest", "by time")]
+AHEAD = [(client, "committed ahead") for client in CONSUMERS]
 """Members of groups that have committed an offset which is pending: what is before it they do not want."""
-TRANSACTIONAL = {(client, how) for client in CONSUMERS for how in ("committed", "uncommitted")}
+TRANSACTIONAL = [(client, how) for client in CONSUMERS for how in ("committed", "uncommitted")]
 
 
 class Story:
@@ -253,9 +253,9 @@ def story(tmp_path_factory: pytest.TempPathFactory, client_host: ClientHost | No
     assert not broker.trouble(), broker.trouble()
 
 
-def keys(*sets: set[tuple[str, str]]) -> pytest.MarkDecorator:
+def keys(*lists: list[tuple[str, str]]) -> pytest.MarkDecorator:
     """Give a test each consumer of some kinds; those of Java want a JVM."""
-    found = sorted(key for some in sets for key in some)
+    found = [key for some in lists for key in some]
     return pytest.mark.parametrize(
         "key",
         [pytest.param(key, marks=[pytest.mark.jvm] if key[0] == "java" else [], id=" ".join(key)) for key in found],
