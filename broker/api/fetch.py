@@ -3,6 +3,8 @@
 - v4 isolation level; v5 log start offsets; v7 sessions; v9 leader epochs; v11 rack; v12 flexible, epoch divergence;
   v13 topic ids; v16 node endpoints; v17, v18 replica fields we have no use for.
 - Data leave as file regions, never read here. Only whole batches are returned; the reference may cut the last one.
+- On a scheduled topic nothing is given at or above the first batch that is not due; what is told of the partition, high
+  watermark and last stable offset, does not depend on that. A wait ends when enough has come due.
 - The first partition that has data returns its first batch whole, whatever the limits; else a consumer would be stuck
   on a large batch for ever (KIP-74).
 - An answer over the client's quota is not given: it is told nothing but how long to wait, and asks again (KIP-219).

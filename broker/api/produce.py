@@ -4,6 +4,7 @@
   leader and node endpoints; v11, v12 transaction flows; v13 topic ids.
 - acks=0 answers nothing; a failure there ends the connection, so that the producer asks for metadata anew.
 - A batch whose append made a flush due (flush.messages, odradek.log.flush.on.append) is answered after that flush.
+- A scheduled topic refuses batches due too far ahead, or out of order where they must not be (INVALID_TIMESTAMP).
 - The first batch of a transaction on a partition waits for the word of the transaction coordinator (KIP-890).
 
 Partitions stand alone: one that fails does not undo its neighbours. Source: KafkaApis.handleProduceRequest.

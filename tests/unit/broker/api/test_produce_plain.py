@@ -163,6 +163,18 @@ def test_a_batch_that_is_refused_in_the_middle_leaves_its_neighbours_appended_on
     assert [wire.hosted.manager.get("t", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
 
 
+@pytest.mark.parametrize("is_open", [False, True], ids=["long way", "plain way"])
+def test_a_time_that_a_scheduled_topic_does_not_take_is_refused_alone(wire: Wire, is_open: bool) -> None:
+    wire.is_open = is_open
+    wire.hosted.configure("t", LogConfig(delivery_mode="scheduled", delivery_max_delay_ms=1000))
+    due, far = (bytes(build_batch([(b"k", b"v")], timestamp=NOW_MS + ms)) for ms in (1000, 1001))
+    answers = wire.send_all(("t", 0, due), ("t", 1, far), ("t", 2, due), version=9)
+    assert [answer.error_code for answer in answers] == [0, ErrorCode.INVALID_TIMESTAMP, 0]
+    assert "delivery.max.delay.ms" in (answers[1].error_message or "") and not answers[1].record_errors
+    assert [wire.hosted.manager.get("t", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
+    assert (wire.taken, len(wire.hosted.deliveries)) == (int(is_open), 3)
+
+
 def test_a_request_that_has_to_take_the_long_way_is_appended_once(wire: Wire) -> None:
     answers = wire.send_all(("t", 0, one()), ("unknown", 0, one()), ("t", 1, one()))
     assert [answer.error_code for answer in answers] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
