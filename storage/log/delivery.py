@@ -2,7 +2,7 @@
 
 A batch is due when its largest timestamp plus the clock's uncertainty has come; until then it is pending, and so is
 everything behind it. The watermark is the offset of the first pending batch, or the log end. It is derived from the log
-and the clock and is nowhere stored; offsets that a gap leaves out belong to the batch behind them.
+and the clock and is nowhere stored. It may lie anywhere in a gap of offsets before that batch.
 
 What is known is a lower bound, and mostly the time of the batch there. `advance` moves it on by a bounded number of
 steps: it passes over segments and, by the time index, over stretches of one without looking at their batches. Where

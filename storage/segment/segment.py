@@ -386,6 +386,7 @@ class Segment:
 
     def truncate_to(self, offset: int) -> None:
         """Cut from the first batch with last offset >= offset on; a batch that spans the offset goes whole."""
+        self.ensure_indexes()  # what nobody has looked at could not be cut
         position = self.locate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)

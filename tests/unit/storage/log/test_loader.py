@@ -491,3 +491,14 @@ def test_a_truncation_forgets_where_reads_have_found_offsets(open_log, truncate)
         found = log.read(offset, max_bytes=1, bound=6, min_one_batch=True)
         assert [header.base_offset for header in batches_of(found.region.read())] == [4]
         found.region.release()
+
+
+def test_a_truncation_cuts_the_indexes_of_a_segment_that_nobody_has_looked_into(open_log):
+    log = open_log()
+    append(log, timestamp=NOW + 1000)
+    log.roll()
+    log.close()
+    log = open_log(clean=True, high_watermark=1)
+    log.truncate_to(0)
+    append(log, timestamp=NOW)
+    assert log.offset_of_max_timestamp(1)[:2] == (NOW, 0)

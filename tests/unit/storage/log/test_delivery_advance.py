@@ -1,0 +1,386 @@
+"""How the delivery watermark finds its way: what an advance reads, where it stops, and the search that goes on."""
+
+import errno
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from storage.errors import CorruptRecord, LogClosed, StorageFailure
+from storage.log.delivery import MAX_STEPS, MEASURED_STEPS
+from storage.log.partition_log import PartitionLog
+from storage.log.pending_search import MAX_SEGMENTS
+from storage.segment.later import READ_STEPS
+from storage.types import AppendOrigin
+from tests.harness.batches import old_message
+from tests.sim.faulty_fs import FaultyFS
+from tests.sim.logs import NOW, append, batch, known
+
+E = 250
+SIZE = len(batch())
+
+
+@pytest.fixture
+def fs() -> FaultyFS:
+    return FaultyFS()
+
+
+@pytest.fixture
+def reopened(scheduled) -> Callable[..., PartitionLog]:
+    """Close the log in order and open it again: nothing is known of its sealed segments then."""
+
+    def reopener(log: PartitionLog, **options) -> PartitionLog:
+        log.close()
+        return scheduled(clean=True, high_watermark=log.high_watermark, **options)
+
+    return reopener
+
+
+def fill(log: PartitionLog, timestamps) -> None:
+    for timestamp in timestamps:
+        append(log, timestamp=timestamp)
+
+
+def reads(fs: FaultyFS, suffix: str = ".log") -> list[str]:
+    """Name the files of a kind that were read since this was asked last."""
+    found = [path.rsplit("/", 1)[1] for path in fs.reads if path.endswith(suffix)]
+    fs.reads.clear()
+    return found
+
+
+def advanced(log: PartitionLog, now_ms: int) -> int:
+    """Advance until the next pending batch or the end is known; return how many advances that took."""
+    for count in range(1, 10_000):
+        log.delivery.advance(now_ms)
+        if not log.delivery.is_behind:
+            return count
+    raise AssertionError(log)
+
+
+def searched(log: PartitionLog, now_ms: int) -> int:
+    """Do what an owner does with a log that is behind; return how many searches that took."""
+    count = 0
+    log.delivery.advance(now_ms)
+    while (search := log.delivery.plan_search(now_ms)) is not None:
+        count += 1
+        log.delivery.take(search, search.run())
+        log.delivery.advance(now_ms)
+    return count
+
+
+# --- what an advance reads ---
+
+
+def test_appends_and_what_is_known_to_be_pending_cost_no_read(scheduled, fs):
+    log = scheduled()
+    fill(log, [NOW - E, NOW + 1000, NOW - E])
+    reads(fs)
+    for now in (NOW, NOW + 1249):
+        log.delivery.advance(now)
+        fill(log, [NOW + 500])
+    assert not fs.reads
+
+
+def test_the_next_batch_behind_one_that_came_due_costs_one_read_of_its_segment(scheduled, fs):
+    log = scheduled(segment_bytes=10 * SIZE)
+    fill(log, [NOW + 1000 + number for number in range(100)])
+    reads(fs)
+    for number in range(5):
+        log.delivery.advance(NOW + 1250 + number)
+        assert known(log) == (number + 1, NOW + 1001 + number)
+    assert reads(fs) == ["00000000000000000000.log"] * 5
+    assert not reads(fs, "index")
+
+
+def test_of_segments_that_are_due_nothing_is_read(scheduled, fs):
+    log = scheduled(segment_bytes=SIZE)
+    fill(log, [NOW + 1000] * 100 + [NOW + 5000])
+    log.delivery.advance(NOW + 1249)
+    log.delivery.cut(0)
+    reads(fs)
+    log.delivery.advance(NOW + 1250)
+    assert known(log) == (100, NOW + 5000)
+    assert set(reads(fs)) == {f"{100:020}.log"}
+
+
+def test_after_a_restart_the_time_indexes_tell_of_segments_that_are_due(scheduled, reopened, fs):
+    log = reopened(scheduled(segment_bytes=SIZE), segment_bytes=SIZE)
+    fill(log, [NOW + 1000] * 20 + [NOW + 5000])
+    log = reopened(log, segment_bytes=SIZE)
+    reads(fs)
+    assert 1 < advanced(log, NOW + 1250) < 10
+    assert known(log) == (20, NOW + 5000)
+    assert set(reads(fs)) == {f"{20:020}.log"}
+
+
+def test_the_time_index_leads_over_what_is_due_within_a_segment(scheduled, fs):
+    log = scheduled(index_interval_bytes=4 * SIZE)
+    fill(log, [NOW + 1000 + number for number in range(5000)])
+    log.delivery.cut(0)
+    log.delivery.begin_at(0)
+    reads(fs)
+    assert log.delivery.advance(NOW + E + 1000 + 4321)
+    assert known(log) == (4322, NOW + 1000 + 4322)
+    assert len(fs.reads) < 20
+
+
+def test_an_index_entry_within_a_batch_leads_to_the_whole_batch(scheduled):
+    log = scheduled(index_interval_bytes=0)
+    for number in range(300):
+        append(log, 3, timestamp=NOW + 1000 * number)
+    segment = log._state.segments.active
+    entries = [segment.time_index.entry(slot) for slot in range(segment.time_index.file.count)]
+    assert len(entries) > 200
+    index = segment.time_index
+    index.replace(b"".join(time.to_bytes(8, "big") + (offset - 1).to_bytes(4, "big") for time, offset in entries))
+    log.delivery.begin_at(0)
+    log.delivery.advance(NOW + 1000 * 200 + E + 2)
+    assert known(log) == (603, NOW + 201_002)
+
+
+def test_what_was_waited_for_is_measured_one_by_one_up_to_a_bound(scheduled, fs):
+    log = scheduled(segment_bytes=100 * SIZE)
+    told: list[int] = []
+    log._state.stats.on_activated = told.append
+    fill(log, [NOW + 1000] * 1000)
+    reads(fs)
+    assert log.delivery.advance(NOW + 1260)
+    assert known(log) == (1000, None)
+    assert told == [10] * len(told) and 50 < len(told) <= MEASURED_STEPS
+    assert len(reads(fs)) < 10
+
+
+# --- where it stops ---
+
+
+def zigzag(count: int) -> list[int]:
+    """Give times of which the first is the largest: no index tells anything of the others."""
+    return [NOW + 1000, *[NOW + 500] * (count - 2), NOW + 9000]
+
+
+def test_an_advance_is_bounded_and_the_next_one_goes_on(scheduled, reopened, fs):
+    log = scheduled(index_interval_bytes=SIZE)
+    fill(log, zigzag(3000))
+    log = reopened(log)
+    reads(fs)
+    seen = [0]
+    while log.delivery.is_behind:
+        assert log.delivery.advance(NOW + 1250)
+        seen.append(log.delivery.watermark)
+        assert seen[-1] - seen[-2] <= MAX_STEPS
+        assert len(reads(fs)) <= MAX_STEPS // READ_STEPS
+    assert known(log) == (2999, NOW + 9000)
+    assert len(seen) > 5
+
+
+def test_one_search_does_what_takes_many_advances(scheduled, reopened):
+    log = scheduled(index_interval_bytes=SIZE)
+    fill(log, zigzag(3000))
+    log = reopened(log)
+    assert log.delivery.plan_search(NOW).run() == (0, NOW + 1000, (log._state.segments.active, 0))
+    assert searched(log, NOW + 1250) == 1
+    assert known(log) == (2999, NOW + 9000)
+    assert log.delivery.plan_search(NOW + 1250) is None
+    assert log.delivery.advance(NOW + 9250)
+
+
+@pytest.mark.parametrize("suffix", ["timeindex", "index"])
+def test_a_search_needs_no_index(scheduled, reopened, suffix, tmp_path):
+    log = scheduled(segment_bytes=100 * SIZE, index_interval_bytes=SIZE)
+    fill(log, [*zigzag(1500), *zigzag(500)])
+    log = reopened(log, segment_bytes=100 * SIZE)
+    search = log.delivery.plan_search(NOW + 1250)
+    for path in (tmp_path / "t-0").glob(f"*.{suffix}"):
+        path.write_bytes(bytes(len(path.read_bytes())))
+    found = search.run()
+    assert found[:2] == (1499, NOW + 9000)
+    assert log.delivery.take(search, found)
+    assert known(log) == (1499, NOW + 9000)
+
+
+def test_a_search_looks_at_so_many_segments_and_the_next_one_goes_on(scheduled, reopened, fs):
+    log = scheduled(segment_bytes=SIZE, file_delete_delay_ms=0)
+    count = MAX_SEGMENTS + 50
+    fill(log, [NOW + 1000] * count + [NOW + 5000])
+    log = reopened(log, segment_bytes=SIZE)
+    reads(fs)
+    assert searched(log, NOW + 1250) == 2
+    assert known(log) == (count, NOW + 5000)
+    assert set(reads(fs)) == {f"{count:020}.log"}
+
+
+def test_a_search_that_finds_nothing_pending_leads_to_the_end(scheduled, reopened):
+    log = scheduled(segment_bytes=100 * SIZE)
+    fill(log, zigzag(1000))
+    log = reopened(log, segment_bytes=100 * SIZE)
+    search = log.delivery.plan_search(NOW + 10_000)
+    fill(log, [NOW - E, NOW + 20_000])
+    assert search.run().offset == 1000
+    log.delivery.take(search, search.run())
+    log.delivery.advance(NOW + 10_000)
+    assert known(log) == (1001, NOW + 20_000)
+
+
+def test_what_the_owner_released_meanwhile_stays_released(scheduled, reopened):
+    log = reopened(scheduled())
+    fill(log, [NOW + 1000, NOW + 2000])
+    log.delivery.begin_at(0)
+    search = log.delivery.plan_search(NOW)
+    log.delivery.advance(NOW + 1250)
+    assert known(log) == (1, NOW + 2000)
+    assert not log.delivery.take(search, search.run())
+    assert known(log) == (1, NOW + 2000)
+
+
+def test_a_search_under_which_the_log_was_cut_counts_for_nothing(scheduled):
+    log = scheduled()
+    fill(log, [NOW + 1000, NOW + 1000, NOW + 9000])
+    log.delivery.begin_at(0)
+    search = log.delivery.plan_search(NOW + 1250)
+    found = search.run()
+    assert found.offset == 2
+    log.truncate_to(1)
+    fill(log, [NOW + 50_000])
+    assert not log.delivery.take(search, found)
+    assert log.delivery.watermark == 0
+    log.delivery.advance(NOW + 1250)
+    assert known(log) == (1, NOW + 50_000)
+
+
+def test_a_closed_log_is_neither_searched_nor_moved(scheduled):
+    log = scheduled()
+    fill(log, [NOW + 1000, NOW + 5000])
+    log.delivery.begin_at(0)
+    search = log.delivery.plan_search(NOW + 1250)
+    found = search.run()
+    log.delete()
+    assert not log.delivery.take(search, found)
+    assert not log.delivery.advance(NOW + 1250)
+    assert log.delivery.plan_search(NOW + 1250) is None
+    with pytest.raises(LogClosed):
+        search.run()
+
+
+# --- what cannot be read ---
+
+
+def test_a_read_error_holds_the_watermark_and_is_said_once_until_it_is_over(scheduled, fs, tmp_path, caplog):
+    log = scheduled()
+    fill(log, [NOW - E, NOW + 1000, NOW + 1000, NOW + 2000])
+    fault = fs.break_("read", tmp_path, ".log", code=errno.EIO)
+    for _ in range(3):
+        assert not log.delivery.advance(NOW + 1250)
+    assert log.delivery.watermark == 1 and log.delivery.is_behind
+    assert fault.met == 3
+    (said,) = caplog.records
+    assert said.levelno == logging.ERROR and "cannot be read" in said.message and "watermark=1" in said.message
+    search = log.delivery.plan_search(NOW + 1250)
+    with pytest.raises(StorageFailure):
+        search.run()
+    fs.faults.clear()
+    assert log.delivery.advance(NOW + 1250)
+    assert known(log) == (3, NOW + 2000)
+    fs.break_("read", tmp_path, ".log", code=errno.EIO)
+    assert not log.delivery.advance(NOW + 2250)
+    assert len(caplog.records) == 2
+
+
+def damage(log: PartitionLog, position: int, data: bytes) -> None:
+    log._state.segments.active.log.open().write_at(data, position)
+
+
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        (8, bytes(4)),
+        (8, (1 << 30).to_bytes(4, "big")),
+        (8, (-5).to_bytes(4, "big", signed=True)),
+        (16, b"\x07"),
+        (0, bytes(8)),
+        (23, b"\xff\xff\xff\x00"),
+    ],
+    ids=["no length", "a length beyond the end", "a negative length", "an unknown format", "an offset", "a delta"],
+)
+def test_a_damaged_header_holds_the_watermark_before_it(scheduled, caplog, at, data):
+    log = scheduled()
+    fill(log, [NOW + 1000, NOW + 1000, NOW + 5000, NOW + 1000])
+    damage(log, SIZE + at, data)
+    log.delivery.advance(NOW + 1250)
+    assert log.delivery.watermark == 0 and log.delivery.is_behind
+    assert len(caplog.records) == 1
+    with pytest.raises(CorruptRecord):
+        log.delivery.plan_search(NOW + 1250).run()
+    found = log.read(0, max_bytes=100, bound=log.delivery.watermark, min_one_batch=True)
+    assert found.region is None
+
+
+def test_a_file_that_lost_its_end_holds_the_watermark(scheduled, caplog):
+    log = scheduled()
+    fill(log, [NOW + 1000] * 3)
+    log._state.segments.active.log.open().truncate(2 * SIZE - 10)
+    log.delivery.advance(NOW + 1100)
+    log.delivery.begin_at(0)
+    log._state.segments.active.largest_timestamp = NOW + 9000
+    log.delivery.advance(NOW + 1250)
+    assert log.delivery.watermark < 3 and log.delivery.is_behind
+    assert caplog.records
+
+
+# --- what else lies in logs ---
+
+
+def test_messages_of_older_formats_count_with_their_own_time(scheduled):
+    log = scheduled()
+    times = (NOW - E, -1, NOW + 1000, NOW - E)
+    for timestamp in times:
+        message = old_message(b"v", magic=0 if timestamp < 0 else 1, offset=log.log_end_offset, timestamp=timestamp)
+        log.append(message, leader_epoch=0, origin=AppendOrigin.REPLICATION)
+    log.advance_high_watermark(log.log_end_offset)
+    append(log, timestamp=NOW + 2000)
+    log.delivery.advance(NOW)
+    assert known(log) == (2, NOW + 1000)
+    log.delivery.begin_at(0)
+    search = log.delivery.plan_search(NOW + 1250)
+    log.delivery.take(search, search.run())
+    assert known(log) == (4, NOW + 2000)
+
+
+def test_a_gap_before_a_pending_batch_holds_nothing_to_read(scheduled):
+    log = scheduled()
+    for base, timestamp in ((0, NOW - E), (10, NOW - E), (20, NOW + 1000), (30, NOW - E)):
+        records = batch(timestamp=timestamp)
+        records[:8] = base.to_bytes(8, "big")
+        log.append(records, leader_epoch=0, origin=AppendOrigin.REPLICATION)
+    log.advance_high_watermark(31)
+    log.delivery.advance(NOW)
+    assert known(log) == (11, NOW + 1000)
+    assert log.read(11, max_bytes=1000, bound=11, min_one_batch=True).region is None
+    assert log.delivery.advance(NOW + 1250)
+    assert known(log) == (31, None)
+
+
+def test_what_a_preallocated_log_holds_in_memory_only_is_followed_too(scheduled):
+    log = scheduled(preallocate=True, segment_bytes=1 << 20, tail_cache_bytes=4096)
+    log.direct_writes.defer()
+    fill(log, zigzag(2000))
+    log.delivery.begin_at(0)
+    assert searched(log, NOW + 1250) >= 1
+    assert known(log) == (1999, NOW + 9000)
+    while (plan := log.direct_writes.plan()) is not None:
+        plan.run()
+        log.direct_writes.written(plan)
+    log.delivery.begin_at(0)
+    assert searched(log, NOW + 1250) == 1
+    assert known(log) == (1999, NOW + 9000)
+
+
+def test_a_batch_larger_than_what_is_read_at_once_is_passed_by_its_header(scheduled, fs):
+    log = scheduled()
+    for _ in range(5):
+        append(log, timestamp=NOW + 1000, value=b"v" * 100_000)
+    append(log, timestamp=NOW + 5000)
+    log.delivery.begin_at(0)
+    reads(fs)
+    log.delivery.advance(NOW + 1250)
+    assert known(log) == (5, NOW + 5000)
+    assert len(reads(fs)) == 6
