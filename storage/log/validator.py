@@ -155,7 +155,7 @@ def validate(
     ):
         _refuse_records(header, data, start, config, now_ms)
     if config.message_timestamp_type == "CreateTime":
-        if attributes & LOG_APPEND_TIME_BIT:
+        if attributes & LOG_APPEND_TIME_BIT and not config.is_scheduled:  # whose records must tell their own times
             lowest = highest = header.max_timestamp - base_timestamp
         highest += base_timestamp
         if (

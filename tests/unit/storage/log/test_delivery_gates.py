@@ -5,26 +5,27 @@ from dataclasses import replace
 import pytest
 
 from config.views import LONG_MAX
-from protocol.records.batch import parse_header, patch_timestamps
+from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
 from storage.errors import InvalidTimestamp, RecordListTooLarge
 from storage.types import AppendOrigin
 from tests.sim.logs import NOW, append, batch, known, retained
 
 
-def understating(*, timestamp: int) -> bytearray:
+def understating(*, timestamp: int, attributes: int) -> bytearray:
     """Build a batch whose header tells a time before that of its record."""
     records = batch(timestamp=timestamp)
     header = parse_header(records, 0)
-    patch_timestamps(records, 0, header, header.attributes, NOW)
+    patch_timestamps(records, 0, header, header.attributes | attributes, NOW)
     return records
 
 
-def test_a_header_that_understates_its_records_is_corrected_before_the_gates(scheduled):
+@pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME_BIT], ids=["as created", "as if stamped by a broker"])
+def test_a_header_that_understates_its_records_is_corrected_before_the_gates(scheduled, attributes):
     log = scheduled(delivery_max_delay_ms=5000)
-    log.append(understating(timestamp=NOW + 5000), leader_epoch=0)
+    log.append(understating(timestamp=NOW + 5000, attributes=attributes), leader_epoch=0)
     assert known(log) == (0, NOW + 5000)
     with pytest.raises(InvalidTimestamp, match="5001 ms from now"):
-        log.append(understating(timestamp=NOW + 5001), leader_epoch=0)
+        log.append(understating(timestamp=NOW + 5001, attributes=attributes), leader_epoch=0)
 
 
 def test_a_delay_above_the_limit_is_refused_and_one_at_it_is_not(scheduled):
