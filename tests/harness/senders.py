@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaProducer
@@ -31,6 +31,9 @@ class Sender(Protocol):
 
     def send(self, topic: str, partition: int, timestamp_ms: int, value: str) -> int:
         """Send one record as a batch of its own; return its offset once the broker has it."""
+
+    def send_all(self, topic: str, partition: int, times_ms: Sequence[int]) -> None:
+        """Send one record for each time, without waiting for any; return once the broker has all."""
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -69,6 +72,11 @@ class LibrdkafkaSender:
         assert offset is not None
         return offset
 
+    def send_all(self, topic: str, partition: int, times_ms: Sequence[int]) -> None:
+        for time_ms in times_ms:
+            self._producer.produce(topic, str(time_ms), partition=partition, timestamp=time_ms)
+        assert self._producer.flush(TIMEOUT_S) == 0
+
     def begin(self) -> None:
         self._producer.begin_transaction()
 
@@ -102,6 +110,14 @@ class KafkaPythonSender:
         except KafkaError as failure:
             raise NotTaken(f"{type(failure).__name__}: {failure}, retriable {failure.retriable}") from failure
         return offset
+
+    def send_all(self, topic: str, partition: int, times_ms: Sequence[int]) -> None:
+        sent = [
+            self._producer.send(topic, str(time_ms).encode(), partition=partition, timestamp_ms=time_ms)
+            for time_ms in times_ms
+        ]
+        for one in sent:
+            one.get(timeout=TIMEOUT_S)
 
     def begin(self) -> None:
         self._producer.begin_transaction()
@@ -147,6 +163,16 @@ class AiokafkaSender:
             raise NotTaken(f"{type(failure).__name__}: {failure}, retriable {failure.retriable}") from failure
         return offset
 
+    def send_all(self, topic: str, partition: int, times_ms: Sequence[int]) -> None:
+        async def send() -> None:
+            sent = [
+                await self._producer.send(topic, str(time_ms).encode(), partition=partition, timestamp_ms=time_ms)
+                for time_ms in times_ms
+            ]
+            await asyncio.gather(*sent)
+
+        self._wait(send())
+
     def begin(self) -> None:
         self._wait(self._producer.begin_transaction())
 
@@ -190,6 +216,9 @@ class JavaSender:
     def send(self, topic: str, partition: int, timestamp_ms: int, value: str) -> int:
         return int(self._ask("send", topic, partition, timestamp_ms, value))
 
+    def send_all(self, topic: str, partition: int, times_ms: Sequence[int]) -> None:
+        self._ask("sendAll", topic, partition, ",".join(map(str, times_ms)))
+
     def begin(self) -> None:
         self._ask("begin")
 
@@ -206,6 +235,15 @@ class JavaSender:
     def close(self) -> None:
         self._ask("close")
 
+
+# What has a producer give each record a batch of its own, and so a time of its own. No linger alone does not: while one
+# batch is under way the next fills up.
+ALONE: dict[str, dict[str, object]] = {
+    "java": {"batch.size": 0},
+    "librdkafka": {"batch.num.messages": 1},
+    "kafka-python": {"batch_size": 0},
+    "aiokafka": {"max_batch_size": 1},
+}
 
 # What makes a sender: make(bootstrap, transactional_id).
 MakeSender = Callable[..., Sender]

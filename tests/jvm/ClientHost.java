@@ -13,6 +13,7 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -21,6 +22,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -174,6 +176,7 @@ public class ClientHost {
                 case "commit": producer.commitTransaction(); return "";
                 case "abort": producer.abortTransaction(); return "";
                 case "send": return send(words[3], Integer.parseInt(words[4]), Long.parseLong(words[5]), words[6]);
+                case "sendAll": return sendAll(words[3], Integer.parseInt(words[4]), words[5].split(","));
                 case "retries": return Long.toString(retries());
                 default: throw new IllegalArgumentException(words[1]);
             }
@@ -181,6 +184,18 @@ public class ClientHost {
 
         private String send(String topic, int partition, long time, String value) throws Exception {
             return Long.toString(producer.send(new ProducerRecord<>(topic, partition, time, null, value)).get().offset());
+        }
+
+        /** Sends one record after the other without waiting for any, then waits for all. */
+        private String sendAll(String topic, int partition, String[] times) throws Exception {
+            List<Future<RecordMetadata>> sent = new ArrayList<>();
+            for (String time : times) {
+                sent.add(producer.send(new ProducerRecord<>(topic, partition, Long.parseLong(time), null, time)));
+            }
+            for (Future<RecordMetadata> one : sent) {
+                one.get();
+            }
+            return "";
         }
 
         private long retries() {
