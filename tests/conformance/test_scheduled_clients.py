@@ -19,7 +19,7 @@ from tests.harness.client_host import ClientHost
 from tests.harness.raw import RawClient, eventually
 from tests.harness.readers import now_ms
 from tests.harness.scraped import scrape
-from tests.harness.senders import ALONE, JavaSender, NotTaken, Sender, senders
+from tests.harness.senders import JavaSender, NotTaken, Sender, senders
 from tests.harness.transacting import committed
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
@@ -178,21 +178,6 @@ def test_kcat_sees_the_end_of_a_partition_only_once_all_has_come(
 def make_sender(bootstrap: str, client_host: ClientHost | None) -> Callable[..., Sender]:
     """Give a function that makes a client's producer: make(client, transactional_id=..., options...)."""
     return lambda client, *arguments, **options: senders(client_host)[client](bootstrap, *arguments, **options)
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_producer_can_be_told_to_send_each_record_alone(
-    client: str, shared_broker: BrokerProcess, topic: Topic, make_sender: Callable[..., Sender]
-) -> None:
-    """The time of a batch is the latest in it, so this is what gives each record its own."""
-    sender = make_sender(client, **ALONE[client])
-    with RawClient((shared_broker.host, shared_broker.port)) as raw:
-        raw.create_topic(f"{topic.name}-2")
-        sender.send_all(f"{topic.name}-2", 0, range(topic.first_due_ms, topic.first_due_ms + 200))
-        found = batches.parse(raw.fetch_all(f"{topic.name}-2"))
-    sender.close()
-    assert [batch.count for batch in found] == [1] * 200
-    assert [batch.max_timestamp - topic.first_due_ms for batch in found] == list(range(200))
 
 
 def refusal(sender: Sender, topic: str, timestamp_ms: int) -> str:

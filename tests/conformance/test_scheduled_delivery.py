@@ -100,6 +100,9 @@ class Story:
         for number in range(PER_SENDER):
             self._send_round(plain, self.first_due_ms + number * STEP_MS)
         client.append(ORDINARY, self._mixed_batch(), SHARED)
+        for sender in plain.values():
+            # What is sent without waiting shares batches: however it falls, nothing comes before the time of its batch.
+            sender.send_all(ORDINARY, SHARED, [self.first_due_ms + number * STEP_MS for number in range(PER_SENDER)])
         self._commit_ahead(client)
         self._come_late()
         eventually(self._are_ready, within_s=READY_WITHIN_S, what="all who came late have their partitions")

@@ -236,15 +236,6 @@ class JavaSender:
         self._ask("close")
 
 
-# What has a producer give each record a batch of its own, and so a time of its own. No linger alone does not: while one
-# batch is under way the next fills up.
-ALONE: dict[str, dict[str, object]] = {
-    "java": {"batch.size": 0},
-    "librdkafka": {"batch.num.messages": 1},
-    "kafka-python": {"batch_size": 0},
-    "aiokafka": {"max_batch_size": 1},
-}
-
 # What makes a sender: make(bootstrap, transactional_id).
 MakeSender = Callable[..., Sender]
 
