@@ -20,8 +20,8 @@ from storage.segment.names import LOG_SUFFIX
 from storage.segment.segment import Segment
 from storage.segment.view import SegmentView
 
-MAX_SEGMENTS: Final = 256
-"""To plan one is a microsecond or two of the owner's time; where more are due the next search goes on."""
+MAX_SEGMENTS: Final = 1024
+"""To write one down is a microsecond or two of the owner's time; where there are more the next search goes on."""
 
 
 class Found(NamedTuple):

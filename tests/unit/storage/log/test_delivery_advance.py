@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from config.views import LONG_MAX
 from storage.errors import CorruptRecord, LogClosed, StorageFailure
+from storage.log import pending_search
 from storage.log.delivery import MAX_STEPS, MEASURED_STEPS
 from storage.log.partition_log import PartitionLog
-from storage.log.pending_search import MAX_SEGMENTS
 from storage.segment.later import READ_STEPS
 from storage.types import AppendOrigin
 from tests.harness.batches import old_message
@@ -150,6 +151,16 @@ def test_what_was_waited_for_is_measured_one_by_one_up_to_a_bound(scheduled, fs)
     assert len(reads(fs)) < 10
 
 
+def test_an_immediate_topic_costs_no_read_and_shows_what_lies_far_ahead(open_log, fs):
+    log = open_log(message_timestamp_after_max_ms=LONG_MAX, delivery_max_delay_ms=0, segment_ms=LONG_MAX)
+    reads(fs)
+    fill(log, [NOW, LONG_MAX, NOW + 86_400_000, NOW])
+    found = log.read(0, max_bytes=1 << 20, bound=log.high_watermark, min_one_batch=True)
+    found.region.release()
+    assert found.size == 4 * SIZE
+    assert not fs.reads
+
+
 # --- where it stops ---
 
 
@@ -198,9 +209,10 @@ def test_a_search_needs_no_index(scheduled, reopened, suffix, tmp_path):
     assert known(log) == (1499, NOW + 9000)
 
 
-def test_a_search_looks_at_so_many_segments_and_the_next_one_goes_on(scheduled, reopened, fs):
-    log = scheduled(segment_bytes=SIZE, file_delete_delay_ms=0)
-    count = MAX_SEGMENTS + 50
+def test_a_search_looks_at_so_many_segments_and_the_next_one_goes_on(scheduled, reopened, fs, monkeypatch):
+    monkeypatch.setattr(pending_search, "MAX_SEGMENTS", 20)
+    log = scheduled(segment_bytes=SIZE)
+    count = 50
     fill(log, [NOW + 1000] * count + [NOW + 5000])
     log = reopened(log, segment_bytes=SIZE)
     reads(fs)
