@@ -97,10 +97,10 @@ class DeliveryScheduler:
     def follow(self, partition: Partition) -> None:
         """Look at a partition when its next batch comes due, as long as it is scheduled and led here."""
         if not partition.is_scheduled or self._is_closed:
-            self._due.pop(partition, None)
-            self._retrying.discard(partition)
-            if not self._due:
-                self._fall_asleep_for_good()
+            if self._due.pop(partition, None) is not None:
+                self._retrying.discard(partition)
+                if not self._due:
+                    self._fall_asleep_for_good()
             return
         delivery = partition.log.delivery
         assert delivery is not None
