@@ -222,6 +222,9 @@ class DeliveryScheduler:
         if delivery is not None and delivery.is_behind and partition in self._due:
             told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._ask(partition).append(told)
+            if partition in self._queue:  # before those that nobody waits for
+                self._queue.remove(partition)
+                self._queue.appendleft(partition)
             await told
 
     def _ask(self, partition: Partition) -> list[asyncio.Future[None]]:

@@ -488,5 +488,6 @@ class Partition:
 
     async def catch_up(self) -> None:
         """Wait until `visible_bound` needs no long search to be exact."""
-        if self.log.delivery is not None:
+        delivery = self.log.delivery
+        if delivery is not None and delivery.watermark < self.log.high_watermark:
             await self._deliveries.catch_up(self)
