@@ -1,0 +1,328 @@
+"""Scheduled topics at a broker without sockets: its scheduler, its moves, consumers that are parked, random events.
+
+Each topic has its list of batches beside it. Two things are watched: nothing is visible before it is due by the clock
+at the moment it is released, and nobody stays parked for whom there is something to read. All that is random comes from
+one generator; time passes when a life says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.partition.delivery import MAX_SLEEP_MS
+from broker.partition.errors import LogDirOffline, PartitionOffline
+from broker.partition.partition import HIGH_WATERMARK, READ_UNCOMMITTED, Partition
+from config.views import LogConfig, MoveConfig
+from protocol.records.batch import iter_batches
+from protocol.records.builder import build_batch
+from storage.errors import LogClosed
+from storage.types import TopicPartition
+from tests.harness.moving import MoveBed
+
+DIRECTORIES = ("a", "b", "c")
+CONFIG = LogConfig(
+    segment_bytes=700,
+    segment_index_bytes=1200,
+    index_interval_bytes=200,
+    file_delete_delay_ms=1000,
+    retention_bytes=8000,
+    retention_ms=-1,
+    writeback_window_bytes=0,
+    delivery_mode="scheduled",
+)
+MOVES = MoveConfig(threads=1, backoff_ms=0, chunk_bytes=400)
+DELAYS_MS = (-5000, -100, 0, 50, 400, 1500, 6000)
+CLOCK_STEPS_MS = (-3_600_000, -2000, -100, 100, 2000, 3_600_000)
+
+
+class Appended(NamedTuple):
+    """A batch as its topic's list has it."""
+
+    base: int
+    last: int
+    timestamp: int
+
+
+@dataclass
+class Topic:
+    """A topic of one partition, and what must be true of it."""
+
+    partition: Partition
+    config: LogConfig
+    appended: list[Appended] = field(default_factory=list)
+    releasable: int = 0  # the most that may be visible
+    released: int = 0  # what was visible, and stays so
+
+    @property
+    def name(self) -> str:
+        return self.partition.tp.topic
+
+    @property
+    def end(self) -> int:
+        return self.appended[-1].last + 1 if self.appended else 0
+
+    def first_pending(self, offset: int, limit: int) -> int:
+        for batch in self.appended:
+            if batch.base >= offset and batch.timestamp > limit:
+                return batch.base
+        return self.end
+
+    def visible_end(self, limit: int) -> int:
+        """Return below what consumers may read who come now."""
+        delivery = self.partition.log.delivery
+        return self.end if delivery is None else self.first_pending(delivery.watermark, limit)
+
+
+class Follower:
+    """A consumer that reads as far as it may and is parked then."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.position = 0
+        self.is_parked = self.is_woken = False
+
+    def wake(self, source: Hashable) -> None:
+        """Note that there may be something to read."""
+        self.is_woken = True
+
+    def look(self) -> None:
+        """Read on: batch after batch, as they were appended, and none that is not due."""
+        topic, log = self.topic, self.topic.partition.log
+        self._leave()
+        self.position = max(self.position, log.log_start_offset)
+        bound = topic.partition.visible_bound(READ_UNCOMMITTED)
+        assert bound <= topic.releasable or log.delivery is None, (bound, topic.releasable)
+        try:
+            found = log.read(self.position, max_bytes=1000, bound=bound, min_one_batch=True)
+        except LogClosed:
+            return  # the one that takes over wakes us
+        data = b"" if found.region is None else bytes(found.region.read())
+        if found.region is not None:
+            found.region.release()
+        got = [(header.base_offset, header.last_offset) for _, header in iter_batches(data)]
+        expected = [(one.base, one.last) for one in topic.appended if one.last >= self.position]
+        assert got == expected[: len(got)]
+        if got:
+            self.position = got[-1][1] + 1
+        else:
+            assert bound <= self.position
+            self.is_parked, self.is_woken = True, False
+            topic.partition.waiters.add(self)
+
+    def _leave(self) -> None:
+        self.topic.partition.waiters.discard(self)
+        self.is_parked = False
+
+    def is_forgotten(self, limit: int) -> bool:
+        """Tell whether it waits for what is there."""
+        return self.is_parked and not self.is_woken and self.position < self.topic.visible_end(limit)
+
+
+class ScheduledBroker(MoveBed):
+    """A broker with a few scheduled topics, and what may happen to them."""
+
+    def __init__(self, root: Path, chance: random.Random, *, topics: int) -> None:
+        super().__init__(*(root / name for name in DIRECTORIES), config=MOVES)
+        self.chance = chance
+        self.paths = [str(root / name) for name in DIRECTORIES]
+        self.topics = [self._create(number) for number in range(topics)]
+        self.followers = [Follower(topic) for topic in self.topics for _ in range(2)]
+        self.script: list[str] = []
+
+    def _create(self, number: int) -> Topic:
+        name, path = f"t{number}", self.paths[number % len(self.paths)]
+        self.logs.prefer(TopicPartition(name, 0), path)
+        config = replace(CONFIG, preallocate=self.chance.random() < 0.3)
+        return Topic(self.hosted.create(name, config=config), config)
+
+    # --- the model ---
+
+    @property
+    def limit(self) -> int:
+        """The latest time that is due by the clock."""
+        return self.clock.now_ms() - CONFIG.delivery_clock_uncertainty_ms
+
+    def note_due(self) -> None:
+        """Take note of what is due by the clock; before the clock or a setting changes."""
+        for topic in self.topics:
+            log = topic.partition.log
+            if not topic.config.is_scheduled:
+                topic.releasable = max(topic.releasable, log.log_start_offset)
+                continue
+            assert log.log_start_offset <= topic.releasable, "pending records were removed"
+            topic.releasable = topic.first_pending(topic.releasable, self.limit)
+            if log.delivery is not None and not log.is_closed:
+                watermark = log.delivery.watermark
+                assert topic.released <= watermark <= topic.releasable, (topic.released, watermark, topic.releasable)
+                topic.released = watermark
+
+    async def pass_ms(self, ms: int) -> None:
+        """Let time pass, with whatever is under way."""
+        self.note_due()
+        self.hosted.timers.pass_ms(ms)
+        await self.turns(self.chance.choice((1, 5, 40)))
+        self.note_due()
+
+    async def come_to_rest(self) -> None:
+        """Let what runs come to its end, and the scheduler along: then nobody waits for what is there."""
+        for _ in range(3):
+            await self.turns(300)
+            self.note_due()
+            self.hosted.timers.pass_ms(MAX_SLEEP_MS + 1)
+            await self.follow()  # while searches have not come to their end
+            await self.turns(300)
+        self.note_due()
+        forgotten = [one for one in self.followers if one.is_forgotten(self.limit)]
+        assert not forgotten, [(one.topic.name, one.position, one.topic.releasable) for one in forgotten]
+
+    # --- what may happen ---
+
+    async def append(self) -> None:
+        self._append_to(self.chance.choice(self.topics))
+
+    async def append_many(self) -> None:
+        """Append more than one look at a log goes over."""
+        topic = self.chance.choice(self.topics)
+        for _ in range(30):
+            self._append_to(topic)
+
+    def _append_to(self, topic: Topic) -> None:
+        if not topic.partition.has_room:
+            return
+        timestamp = self.clock.now_ms() + self.chance.choice(DELAYS_MS)
+        rows = [(b"k", bytes(self.chance.choice((5, 60))), (), timestamp - back) for back in range(3)]
+        result = topic.partition.append(build_batch(rows[: self.chance.randint(1, 3)]))
+        assert result.base_offset == topic.end
+        topic.appended.append(Appended(result.base_offset, result.last_offset, timestamp))
+
+    async def follow(self) -> None:
+        for follower in self.followers:
+            if not follower.is_parked or follower.is_woken or self.chance.random() < 0.1:
+                self.note_due()
+                follower.look()
+
+    async def wait(self) -> None:
+        await self.pass_ms(self.chance.choice((1, 50, 250, 300, 1000)))
+
+    async def turn(self) -> None:
+        await self.turns(self.chance.choice((1, 3, 20)))
+
+    async def set_clock(self) -> None:
+        self.note_due()
+        self.clock.set_by_ms += self.chance.choice(CLOCK_STEPS_MS)
+
+    async def flip(self) -> None:
+        self.note_due()
+        topic = self.chance.choice(self.topics)
+        is_back = not topic.config.is_scheduled
+        topic.config = replace(topic.config, delivery_mode="scheduled" if is_back else "immediate")
+        self.hosted.configure(topic.name, topic.config)
+
+    async def move(self) -> None:
+        tp = self.chance.choice(self.topics).partition.tp
+        with suppress(LogDirOffline):
+            await self.moves.alter(tp, self.chance.choice(self.paths))
+
+    async def delete_records(self) -> None:
+        topic = self.chance.choice(self.topics)
+        if topic.partition.has_room:
+            self.note_due()
+            topic.partition.delete_records(HIGH_WATERMARK)
+
+    async def retain(self) -> None:
+        partition = self.chance.choice(self.topics).partition
+        while partition.has_room and (removal := partition.log.retain(self.clock.now_ms())) is not None:
+            removal.rename()
+            partition.log.removed(removal)
+
+    async def ask_latest(self) -> None:
+        """Look for the exact end, as ListOffsets does, whatever may come meanwhile."""
+        topic = self.chance.choice(self.topics)
+        asking = asyncio.ensure_future(topic.partition.catch_up())
+        for _ in range(self.chance.choice((0, 1, 3))):
+            await self.chance.choice((self.append, self.follow, self.set_clock))()
+        await self.until(asking.done)
+        await asking
+
+    async def lose_directory(self) -> None:
+        """Let a directory fail; those who wait for partitions in it are told."""
+        self.fail(Path(self.chance.choice(self.paths)))
+        await self.turns(50)
+        for topic in list(self.topics):
+            try:
+                self.hosted.manager.get(topic.name, 0)
+            except PartitionOffline:
+                gone = [one for one in self.followers if one.topic is topic]
+                assert all(one.is_woken for one in gone if one.is_parked)
+                self.topics.remove(topic)
+                self.followers = [one for one in self.followers if one.topic is not topic]
+
+    async def end(self) -> None:
+        """Let all be due, and followers read it; without a scheduled topic nobody sleeps for one."""
+        await self.until(lambda: not self.moves.running())
+        for topic in self.topics:
+            if not topic.config.is_scheduled:
+                topic.config = replace(topic.config, delivery_mode="scheduled")
+                self.hosted.configure(topic.name, topic.config)
+        self.note_due()
+        self.clock.set_by_ms += 1000 * 3_600_000
+        await self.come_to_rest()
+        for follower in self.followers:
+            for _ in range(1000):
+                follower.look()
+                if follower.is_parked:
+                    break
+            assert follower.position == follower.topic.end, (follower.position, follower.topic.end)
+        for topic in self.topics:
+            self.hosted.configure(topic.name, replace(topic.config, delivery_mode="immediate"))
+        assert not self.hosted.deliveries.is_sleeping
+
+    async def close(self) -> None:
+        await self.hosted.deliveries.close()
+        await super().close()
+
+
+Event = Callable[[ScheduledBroker], Any]
+WEIGHTS: dict[Event, float] = {
+    ScheduledBroker.append: 40,
+    ScheduledBroker.append_many: 3,
+    ScheduledBroker.follow: 25,
+    ScheduledBroker.wait: 20,
+    ScheduledBroker.turn: 10,
+    ScheduledBroker.set_clock: 3,
+    ScheduledBroker.flip: 3,
+    ScheduledBroker.move: 6,
+    ScheduledBroker.delete_records: 2,
+    ScheduledBroker.retain: 3,
+    ScheduledBroker.ask_latest: 5,
+    ScheduledBroker.come_to_rest: 4,
+    ScheduledBroker.lose_directory: 0.3,
+}
+
+
+async def live(root: Path, seed: int, events: int) -> ScheduledBroker:
+    """Live through so many events; all that was appended has been read in the end."""
+    chance = random.Random(seed)
+    broker = ScheduledBroker(root, chance, topics=3)
+    await broker.moves.start()
+    try:
+        for _ in range(events):
+            [event] = chance.choices([*WEIGHTS], [*WEIGHTS.values()])
+            broker.script.append(event.__name__)
+            await event(broker)
+            broker.note_due()
+            if not broker.topics:
+                break
+        await broker.end()
+    except BaseException:
+        print(f"SEED={seed} after {len(broker.script)} events: {', '.join(broker.script[-25:])}")
+        raise
+    finally:
+        await broker.close()
+    return broker
