@@ -18,7 +18,7 @@ from typing import Final
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptIndex, InvalidTimestamp
 from storage.log.pending_search import Found, PendingSearch
-from storage.log.reader import locate
+from storage.log.reader import locate, remember
 from storage.log.state import LogState
 from storage.segment.later import READ_STEPS, walk_until_later
 from storage.segment.segment import Segment
@@ -144,6 +144,8 @@ class Delivery:
         self._state.segments.note_use(segment)
         walk = walk_until_later(segment.log, position, self.watermark, limit, steps, passed)
         self._at, self.watermark, self.pending_timestamp = (segment, walk.position), walk.next_offset, walk.later
+        if walk.later is not None:
+            remember(self._state.read_positions, self.watermark, segment, walk.position)  # reads end here from now on
         return walk.steps_left
 
     def _tell_lateness(self, now_ms: int, passed: list[int]) -> None:
@@ -224,6 +226,7 @@ class Delivery:
                 self.pending_timestamp = max_timestamp
                 self._at = (segment, position)
                 self._held_since_ms = now_ms
+                remember(self._state.read_positions, base_offset, segment, position)
 
     def forget_largest(self) -> None:
         """Look anew for the largest timestamp when it is asked for: segments or several batches came or went."""

@@ -42,6 +42,13 @@ def locate(state: LogState, offset: int) -> tuple[Segment, int] | None:
     return None
 
 
+def remember(memo: dict[int, tuple[Segment, int]], offset: int, segment: Segment, position: int) -> None:
+    """Note where the first batch begins that ends at or above `offset`; the oldest note makes room for it."""
+    if len(memo) >= MEMO_ENTRIES and offset not in memo:
+        del memo[next(iter(memo))]
+    memo[offset] = (segment, position)
+
+
 class LogReader:
     """All reads of one log."""
 
@@ -72,7 +79,7 @@ class LogReader:
         if start_offset >= bound:
             if start_offset == end_offset:
                 active = self._state.segments.active
-                self._remember(end_offset, active, active.log.size)
+                remember(self._memo, end_offset, active, active.log.size)
             return EMPTY
         found = self._memo.get(start_offset)
         if found is None or found[1] >= found[0].log.size:
@@ -93,7 +100,7 @@ class LogReader:
         found = locate(self._state, offset)
         if found is not None:
             self._state.segments.note_use(found[0])
-            self._remember(offset, *found)
+            remember(self._memo, offset, found[0], found[1])
         return found
 
     def _bound_position(self, segment: Segment, bound: int) -> int:
@@ -113,15 +120,9 @@ class LogReader:
 
     def _remember_end(self, segment: Segment, end: int, end_offset: int) -> None:
         if end < segment.log.size:
-            self._remember(segment.log.base_offset_at(end), segment, end)
+            remember(self._memo, segment.log.base_offset_at(end), segment, end)
         elif segment.is_active:
-            self._remember(end_offset, segment, end)
-
-    def _remember(self, offset: int, segment: Segment, position: int) -> None:
-        memo = self._memo
-        if len(memo) >= MEMO_ENTRIES and offset not in memo:
-            del memo[next(iter(memo))]
-        memo[offset] = (segment, position)
+            remember(self._memo, end_offset, segment, end)
 
     # --- transactions ---
 

@@ -31,6 +31,7 @@ def truncate_to(state: LogState, offset: int) -> bool:
     if offset < state.segments.first().base_offset:
         truncate_fully(state, offset)
         return True
+    note_cut(state, offset)  # first: what fails halfway has released too little, not too much
     write_now(state)
     later = [segment for segment in state.segments if segment.base_offset > offset]
     for segment in reversed(later):
@@ -55,7 +56,6 @@ def truncate_to(state: LogState, offset: int) -> bool:
     producers.keep_ended(ended, below=offset)
     producers.on_high_watermark(offsets.high_watermark)
     offsets.set_last_stable(state.producers.first_unstable_offset)
-    note_cut(state, offset)
     state.has_new_names = True
     state.stats.truncations += 1
     state.cut_count += 1

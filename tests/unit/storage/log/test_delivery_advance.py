@@ -89,8 +89,19 @@ def test_the_next_batch_behind_one_that_came_due_costs_one_read_of_its_segment(s
     for number in range(5):
         log.delivery.advance(NOW + 1250 + number)
         assert known(log) == (number + 1, NOW + 1001 + number)
-    assert reads(fs) == ["00000000000000000000.log"] * 5
-    assert not reads(fs, "index")
+    assert [path.rsplit("/", 1)[1] for path in fs.reads] == [f"{0:020}.log"] * 5
+
+
+def test_a_consumer_at_the_watermark_needs_no_index_to_find_its_end(scheduled, fs):
+    log = scheduled()
+    fill(log, [NOW + 1000 + number for number in range(100)])
+    reads(fs)
+    for number in range(50):
+        log.delivery.advance(NOW + 1250 + number)
+        found = log.read(number, max_bytes=1 << 20, bound=log.delivery.watermark, min_one_batch=True)
+        found.region.release()
+        assert found.size == SIZE
+        assert len(fs.reads) <= 2 and set(reads(fs)) == {f"{0:020}.log"}
 
 
 def test_of_segments_that_are_due_nothing_is_read(scheduled, fs):
@@ -396,3 +407,12 @@ def test_a_batch_larger_than_what_is_read_at_once_is_passed_by_its_header(schedu
     log.delivery.advance(NOW + 1250)
     assert known(log) == (5, NOW + 5000)
     assert len(reads(fs)) == 6
+
+
+def test_a_truncation_that_fails_has_lowered_what_is_released(scheduled, fs, tmp_path):
+    log = scheduled(segment_bytes=SIZE)
+    fill(log, [NOW - E] * 3)
+    fs.break_("unlink", tmp_path, ".log")
+    with pytest.raises(StorageFailure):
+        log.truncate_to(1)
+    assert log.delivery.watermark == 1
