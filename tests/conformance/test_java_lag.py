@@ -7,7 +7,7 @@ import time
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.harness.broker import BrokerProcess
+from tests.harness.broker import BrokerProcess, reference_wanted
 from tests.harness.raw import RawClient, eventually
 from tests.harness.scraped import scrape
 from tests.harness.tool_host import Tools
@@ -78,6 +78,23 @@ def test_lag_is_what_kafkas_tool_prints(shared_broker: BrokerProcess, tools: Too
     assert told == printed(tools, group)
     producer.commit_transaction(30)
     assert exported(shared_broker, group)[6] == printed(tools, group)[6] == (0, 2)
+    consumer.close()
+
+
+@pytest.mark.skipif(reference_wanted(), reason="Kafka has no scheduled topics")
+def test_what_a_scheduled_topic_holds_back_is_no_lag(shared_broker: BrokerProcess, tools: Tools, unique: str) -> None:
+    with RawClient((shared_broker.host, shared_broker.port)) as client:
+        client.create_topic(unique, 2, **{"delivery.mode": "scheduled"})
+    producer = Producer({"bootstrap.servers": shared_broker.bootstrap, "linger.ms": 0, "log_level": 0})
+    now_ms = int(time.time() * 1000)
+    for number, delay_ms in enumerate([-1_000] * 6 + [3_600_000] * 3 + [-1_000]):
+        producer.produce(unique, b"x", partition=0, timestamp=now_ms + delay_ms)
+        assert producer.flush(30) == 0, number  # each a batch, and due by itself
+    group = f"scheduled-{unique}"
+    consumer = consumer_of(shared_broker, group)
+    consumer.commit(offsets=[TopicPartition(unique, *one) for one in ((0, 2), (1, 0))], asynchronous=False)
+    told = exported(shared_broker, group)
+    assert told == printed(tools, group) == {0: (2, 4), 1: (0, 0)}
     consumer.close()
 
 

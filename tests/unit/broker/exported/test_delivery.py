@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.views import LogConfig, MetricsConfig
+from storage.errors import StorageFailure
 from tests.harness.exported import ExportedParts
 from tests.harness.hosted import NOW_MS, OTHER_ID
 
@@ -53,6 +54,13 @@ def test_the_series_go_with_the_topic(exported: ExportedParts) -> None:
 def test_the_series_go_with_the_leadership(exported: ExportedParts) -> None:
     exported.schedule(5_000)
     exported.hosted.lead("later", OTHER_ID, 1)
+    assert shown(exported) == [None, None, None]
+
+
+def test_the_series_go_with_the_directory(exported: ExportedParts) -> None:
+    exported.schedule(5_000)
+    hosted = exported.hosted
+    hosted.manager.fail_dir_of(StorageFailure("I/O error", hosted.logs.dirs[0].path))
     assert shown(exported) == [None, None, None]
 
 
