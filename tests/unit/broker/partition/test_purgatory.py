@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker.partition.purgatory import MAX_STALE_TICKS, Parked, Purgatory, Waiter
+from broker.partition.purgatory import LOOKS_PER_TURN, MAX_STALE_TICKS, Parked, Purgatory, Waiter
 
 
 async def test_a_wake_ends_the_wait_and_tells_what_changed() -> None:
@@ -146,6 +146,24 @@ async def test_one_that_parks_while_others_expire_is_not_forgotten() -> None:
     await expired(later)
     assert first.expired_at is not None
     assert later.expired_at is not None and first.expired_at <= later.expired_at
+
+
+@pytest.mark.pure  # compiled classes are not extended by others
+async def test_of_very_many_that_are_woken_some_look_with_each_turn_of_the_loop_and_each_once() -> None:
+    purgatory = Purgatory(asyncio.get_running_loop())
+    waits = [Recorded(purgatory) for _ in range(2 * LOOKS_PER_TURN + 1)]
+    for parked in waits:
+        purgatory.park(parked, 60_000)
+        parked.wake("a")
+    await asyncio.sleep(0)
+    waits[0].wake("b")
+    waits[-1].wake("b")
+    looked = [sum(bool(parked.looks) for parked in waits)]
+    while looked[-1] < len(waits) or len(waits[0].looks) < 2:
+        await asyncio.sleep(0)
+        looked.append(sum(bool(parked.looks) for parked in waits))
+    assert looked == [LOOKS_PER_TURN, 2 * LOOKS_PER_TURN, len(waits)]
+    assert (waits[0].looks, waits[-1].looks) == ([{"a"}, {"b"}], [{"a", "b"}])
 
 
 @pytest.mark.pure  # compiled classes are not extended by others
