@@ -7,6 +7,7 @@ the owner finds that it `still_holds`. See log.views for what it may rely on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from protocol.records.errors import CorruptBatch
@@ -45,10 +46,11 @@ class PendingSearch:
         self._limit = now_ms - state.config.delivery_clock_uncertainty_ms
         self._offset = offset
         segments = state.segments.starting_with(offset)
-        self._segments = segments[:MAX_SEGMENTS]
-        self._end_offset = (
-            segments[MAX_SEGMENTS].base_offset if len(segments) > MAX_SEGMENTS else state.offsets.log_end_offset
-        )
+        count = min(len(segments), MAX_SEGMENTS)
+        if state.write_queue.files:
+            count = _count_in_files(segments[:count], state.write_queue.files[0])
+        self._segments = segments[:count]
+        self._end_offset = segments[count].base_offset if count < len(segments) else state.offsets.log_end_offset
         is_known = at is not None and at[0] is self._segments[0]
         self._position = at[1] if at is not None and is_known else None
         self._views = LogViews(state, self._segments)
@@ -106,3 +108,11 @@ class PendingSearch:
         finally:
             file.close()
         return Found(walk.next_offset, walk.later, (segment, walk.position))
+
+
+def _count_in_files(segments: Sequence[Segment], unwritten: LogFile) -> int:
+    """Count the segments up to the first that is in memory in part: what it has there must not be passed unread."""
+    for number, segment in enumerate(segments, 1):
+        if segment.log is unwritten:
+            return number
+    return len(segments)

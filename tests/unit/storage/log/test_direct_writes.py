@@ -11,7 +11,7 @@ from storage.errors import StorageFailure
 from storage.log.partition_log import PartitionLog
 from storage.segment.region import FileRegion, MemoryRegion
 from tests.sim.crash_fs import CrashFS
-from tests.sim.logs import NOW, TP, append, batch, offsets_of, read_all
+from tests.sim.logs import NOW, TP, append, batch, known, offsets_of, read_all
 
 SIZE = len(batch())
 BLOCK = 512
@@ -464,3 +464,20 @@ def test_a_file_as_long_as_its_segment_opens_as_the_reference_leaves_it(open_dir
     assert length(again, 0) == 6 * SIZE
     append(again)
     assert offsets_of(again) == list(range(7))
+
+
+# --- scheduled delivery ---
+
+
+def test_a_search_for_what_is_pending_passes_nothing_that_is_in_memory_only(open_direct):
+    log = open_direct(delivery_mode="scheduled", segment_bytes=3 * SIZE)
+    append(log, timestamp=0)
+    log.direct_writes.defer()
+    for timestamp in (0, NOW + 5000, 0, 0, 0, 0):
+        append(log, timestamp=timestamp)
+    log.delivery.begin_at(0)
+    search = log.delivery.plan_search(NOW)
+    assert search.run().offset <= 2
+    log.delivery.take(search, search.run())
+    log.delivery.advance(NOW)
+    assert known(log) == (2, NOW + 5000)
