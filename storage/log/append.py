@@ -4,11 +4,11 @@ The order of a leader's append, and why it stands so:
 
 1. validate: nothing may have changed when a batch is refused;
 2. size against segment.bytes: an oversized batch must not cause a roll;
-3. roll if due, before the producer checks, as the reference does: a roll is harmless, but its snapshot must not contain
+3. on a scheduled topic the time of a client's batch, which must not cause a roll either; a duplicate is answered
+   whatever its time is by now. Nothing can be appended between this and 7;
+4. roll if due, before the producer checks, as the reference does: a roll is harmless, but its snapshot must not contain
    the batch that is about to be written;
-4. producer checks: duplicates answer with their first offsets, faults refuse; still nothing has changed;
-5. on a scheduled topic the time of a client's batch: after 4, so that a duplicate is answered whatever its time is by
-   now, and with nothing between it and the write that could append another one;
+5. producer checks: duplicates answer with their first offsets, faults refuse; still nothing has changed;
 6. stamp base offset and leader epoch, both outside the CRC;
 7. write; on failure cut the file back, so that the next append starts on a batch boundary;
 8. only then, in memory: producer state, log end, what is due. They never run ahead of the file.
@@ -25,7 +25,15 @@ from protocol.records.batch import CONTROL_BIT, LOG_APPEND_TIME_BIT, BatchHeader
 from protocol.records.control import EndTxnMarker
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import Buffer
-from storage.errors import CorruptIndex, CorruptRecord, InvalidRecord, LogClosed, RecordListTooLarge, StorageFailure
+from storage.errors import (
+    CorruptIndex,
+    CorruptRecord,
+    InvalidRecord,
+    InvalidTimestamp,
+    LogClosed,
+    RecordListTooLarge,
+    StorageFailure,
+)
 from storage.log.batch_set import NO_LIMIT, BatchSet
 from storage.log.state import LogState
 from storage.log.transactions import follow_batch, marker_of
@@ -133,6 +141,15 @@ class LogAppender:
         base_offset = offsets.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
+        delivery = state.delivery
+        if delivery is not None and origin is _CLIENT:
+            try:
+                delivery.admit(max_timestamp, now_ms)
+            except InvalidTimestamp:
+                known = state.producers.check(header, origin, None) if header.producer_id >= 0 else None
+                if known is None:
+                    raise
+                return self._answer_duplicate(known)
         if config is not self._config:
             self._adopt(config)
         segment = state.segments.active
@@ -157,9 +174,6 @@ class LogAppender:
             if known is not None:
                 return self._answer_duplicate(known)
 
-        delivery = state.delivery
-        if delivery is not None and origin is _CLIENT:
-            delivery.admit(max_timestamp, now_ms)
         if type(batch) is bytes or (type(batch) is memoryview and batch.readonly):
             batch = bytearray(batch)
         patch_offset_and_epoch(batch, 0, base_offset, leader_epoch)  # type: ignore[arg-type]  # writable by now

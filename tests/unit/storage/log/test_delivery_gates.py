@@ -6,7 +6,7 @@ import pytest
 
 from config.views import LONG_MAX
 from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
-from storage.errors import InvalidTimestamp, RecordListTooLarge
+from storage.errors import InvalidTimestamp, OutOfOrderSequence, RecordListTooLarge
 from storage.types import AppendOrigin
 from tests.sim.logs import NOW, append, batch, known, retained
 
@@ -69,6 +69,23 @@ def test_a_batch_that_fits_no_segment_is_refused_for_that(scheduled):
     log = scheduled(segment_bytes=1000, delivery_max_delay_ms=0)
     with pytest.raises(RecordListTooLarge):
         append(log, timestamp=NOW + 1, value=b"x" * 1000)
+
+
+def test_a_refused_batch_rolls_no_segment(scheduled):
+    log = scheduled(segment_ms=1000, delivery_max_delay_ms=5000)
+    for _ in range(3):
+        append(log, timestamp=NOW)
+        with pytest.raises(InvalidTimestamp):
+            append(log, timestamp=NOW + 5001)
+    assert log.segment_count == 1
+
+
+def test_what_is_wrong_with_the_sequence_is_told_before_the_time(scheduled):
+    log = scheduled(delivery_max_delay_ms=0)
+    fields = {"producer_id": 5, "producer_epoch": 3}
+    append(log, timestamp=NOW, base_sequence=0, **fields)
+    with pytest.raises(OutOfOrderSequence):
+        append(log, timestamp=NOW + 1, base_sequence=7, **fields)
 
 
 def test_a_refused_batch_leaves_its_producer_where_it_was(scheduled):

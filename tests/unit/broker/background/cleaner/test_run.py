@@ -23,6 +23,9 @@ from storage.errors import StorageFailure
 from tests.harness.cleaning import COMPACT, CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted
 
+SCHEDULED = replace(COMPACT, delivery_mode="scheduled")
+"""What nobody can ask for, but may be stored: a scheduled topic is never compacted."""
+
 
 @pytest.fixture
 async def bed(tmp_path: Path) -> AsyncIterator[CleanerBed]:
@@ -97,8 +100,9 @@ async def test_a_clean_log_is_not_cleaned_again_and_the_processes_end(bed: Clean
     assert [child.is_gone for child in bed.children] == [True]
 
 
-async def test_logs_that_are_not_compacted_are_left_alone(bed: CleanerBed) -> None:
-    bed.create("t", config=LogConfig())
+@pytest.mark.parametrize("config", [LogConfig(), SCHEDULED], ids=["delete", "scheduled and compact"])
+async def test_logs_that_are_not_compacted_are_left_alone(bed: CleanerBed, config: LogConfig) -> None:
+    bed.create("t", config=config)
     await bed.look()
     assert not bed.children
 
@@ -406,11 +410,12 @@ async def test_a_deletion_at_any_step_of_the_installation_harms_nothing(bed: Cle
     assert "u" in bed.passes
 
 
-async def test_a_pass_ends_when_the_policy_loses_compact(bed: CleanerBed) -> None:
+@pytest.mark.parametrize("config", [LogConfig(), SCHEDULED], ids=["delete", "scheduled and compact"])
+async def test_a_pass_ends_when_the_policy_loses_compact(bed: CleanerBed, config: LogConfig) -> None:
     tp = bed.create("t").tp
     held(bed)
     await bed.look()
-    bed.hosted.configure("t", LogConfig())
+    bed.hosted.configure("t", config)
     bed.cleaner.publish(Delta(changed_configs=frozenset({(TOPIC_RESOURCE, "t")})), bed.hosted.current)
     await bed.turns()
     assert not bed.cleaner.is_busy(tp)
