@@ -245,6 +245,8 @@ class DeliveryScheduler:
                 is_known = False
                 try:
                     is_known = await self._search(partition)
+                except Exception as failure:
+                    self._tasks.report(str(partition.tp), failure)
                 finally:
                     for told in self._asked.pop(partition):
                         if not told.done():

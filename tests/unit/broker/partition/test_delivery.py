@@ -178,6 +178,8 @@ class Stand:
 
     def run(self) -> None:
         self.rig.searched.append(self.tp)
+        if self.fails:
+            raise RuntimeError("out of order")
 
     def take(self, search: Stand, found: None) -> bool:
         self.is_behind = False
@@ -301,6 +303,25 @@ async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> Non
     assert rig.searched[0] == "t-2"
     await asyncio.sleep(0.01)
     assert sorted(rig.searched) == ["t-0", "t-1", "t-2"]
+    await rig.deliveries.close()
+
+
+async def test_a_search_that_goes_wrong_does_not_keep_the_others_and_is_made_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Stands()
+    first, second, _ = stands = [rig.stand(50) for _ in range(3)]
+    for stand in stands:
+        stand.is_behind = True
+    rig.run_next()
+    first.fails = second.fails = True
+    await asyncio.sleep(0.01)
+    assert rig.searched == ["t-0", "t-1", "t-2"] and "out of order" in caplog.text
+    first.fails = second.fails = False
+    while rig.run_next() < 900:
+        pass
+    await asyncio.sleep(0.01)
+    assert rig.searched[3:] == ["t-0", "t-1"]
     await rig.deliveries.close()
 
 
