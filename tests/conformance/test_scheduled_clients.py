@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import aiokafka
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import OFFSET_END, Consumer
 from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.harness import batches
@@ -172,6 +173,23 @@ def test_kcat_sees_the_end_of_a_partition_only_once_all_has_come(
     read = run("-C", "-t", topic.name, "-e", "-q", "-o", "beginning", "-f", "%o\n").split()
     assert read == [str(number) for number in range(VISIBLE + PENDING)]
     assert now_ms() >= due_ms
+
+
+def test_an_admin_client_sees_both_ends_and_deletes_up_to_the_visible_one(bootstrap: str, topic: Topic) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    place = ConfluentPartition(topic.name, 0)
+
+    def offset_at(spec: OffsetSpec) -> int:
+        [found] = admin.list_offsets({place: spec}).values()
+        return int(found.result(TIMEOUT_S).offset)
+
+    assert offset_at(OffsetSpec.earliest()) == 0
+    assert offset_at(OffsetSpec.latest()) == VISIBLE
+    assert offset_at(OffsetSpec.max_timestamp()) == VISIBLE + PENDING - 1
+    for everything in (OFFSET_END, VISIBLE + PENDING):
+        [done] = admin.delete_records([ConfluentPartition(topic.name, 0, everything)]).values()
+        assert done.result(TIMEOUT_S).low_watermark == VISIBLE
+    assert offset_at(OffsetSpec.earliest()) == VISIBLE
 
 
 @pytest.fixture
