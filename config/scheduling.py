@@ -24,7 +24,7 @@ _STAMPED = (
 
 def is_scheduled(overrides: Overrides) -> bool:
     """Tell whether a topic's records become visible at the time that they carry."""
-    return overrides.get("delivery.mode") == "scheduled"
+    return overrides.get("delivery.mode", "").strip() == "scheduled"
 
 
 def check_delivery(overrides: Overrides, resolver: Resolver) -> None:

@@ -92,6 +92,9 @@ def test_the_keys_are_described_with_type_documentation_and_where_they_come_from
     assert (row.value, row.config_type, row.config_source, row.read_only) == ("100", LONG, STATIC_SOURCE, True)
     assert row.documentation
     assert [(one.value, one.source) for one in row.synonyms] == [("100", STATIC_SOURCE), ("250", BUILT_IN_SOURCE)]
+    code, message = altered(client, BROKER, "1", UNCERTAINTY, "50")
+    assert code == ErrorCode.INVALID_REQUEST
+    assert message == f"Cannot update these configs dynamically: [{UNCERTAINTY}]"
 
 
 @pytest.mark.parametrize("broker", ["1", ""])
