@@ -92,6 +92,11 @@ class DeliveryScheduler:
         """Tell whether a timer runs."""
         return self._timer is not None
 
+    @property
+    def held_up(self) -> list[Partition]:
+        """Those whose last search has come to nothing, for now: the log cannot be read, as a rule."""
+        return list(self._retrying)
+
     # --- what is followed ---
 
     def follow(self, partition: Partition) -> None:

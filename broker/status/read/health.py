@@ -43,6 +43,7 @@ def _troubles(parts: Parts) -> Iterator[Trouble]:
         yield from _coordinators(coordinators)
     yield from _moves(parts)
     yield from _cleaner(parts)
+    yield from _deliveries(parts)
     yield from _speed(parts)
 
 
@@ -91,6 +92,13 @@ def _cleaner(parts: Parts) -> Iterator[Trouble]:
     for one in uncleanable[:MAX_NAMED]:
         yield Trouble(Level.WARN, f"{one.log.tp} cannot be compacted: {one.reason}")
     yield from _rest(len(uncleanable), "logs cannot be compacted")
+
+
+def _deliveries(parts: Parts) -> Iterator[Trouble]:
+    held_up = parts.watched.deliveries.held_up
+    for partition in held_up[:MAX_NAMED]:
+        yield Trouble(Level.BAD, f"{partition.tp} shows no more of what is scheduled: its log cannot be read.")
+    yield from _rest(len(held_up), "partitions show no more of what is scheduled")
 
 
 def _speed(parts: Parts) -> Iterator[Trouble]:

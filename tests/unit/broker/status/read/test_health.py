@@ -11,9 +11,15 @@ import pytest
 
 from broker.status.model import Health, Level, Trouble
 from broker.status.read.health import MAX_NAMED, read_frame
+from config.views import LogConfig
+from protocol.records.builder import build_batch
 from storage.env.fs import Space
 from storage.errors import StorageFailure
+from tests.harness.hosted import NOW_MS
 from tests.harness.status import StatusBed, a_move
+
+SCHEDULED = LogConfig(delivery_mode="scheduled")
+E_MS = SCHEDULED.delivery_clock_uncertainty_ms
 
 
 @pytest.fixture
@@ -110,3 +116,25 @@ async def test_errors_that_are_told_to_clients_are_theirs(bed: StatusBed) -> Non
 def test_the_worst_of_all_troubles_is_the_level() -> None:
     warn, bad = Trouble(Level.WARN, ""), Trouble(Level.BAD, "")
     assert [Health("running", some).level for some in ((), (warn,), (warn, bad))] == [Level.OK, Level.WARN, Level.BAD]
+
+
+async def test_a_log_whose_scheduled_records_cannot_be_read_is_told_until_it_can(bed: StatusBed) -> None:
+    partition = bed.hosted.create("later", config=SCHEDULED)
+    for delay_ms in (1_000, 1_000, 60_000):
+        partition.append(build_batch([(None, b"x")], timestamp=NOW_MS + delay_ms))
+    path = Path(partition.log.path) / "00000000000000000000.log"
+    whole = path.read_bytes()
+    size = len(whole) // 3
+    with path.open("r+b") as file:  # the second batch
+        file.seek(size)
+        file.write(bytes(size))
+    bed.hosted.timers.pass_ms(1_000 + E_MS)
+    await partition.catch_up()
+    told = "later-0 shows no more of what is scheduled: its log cannot be read."
+    assert troubles(bed) == [(Level.BAD, told)]
+    with path.open("r+b") as file:
+        file.write(whole)
+    bed.hosted.timers.pass_ms(1_000)
+    await partition.catch_up()
+    assert troubles(bed) == []
+    assert partition.log.released_end_offset == 2
