@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,7 @@ from broker.offline.verify.findings import Finding
 from broker.offline.verify.run import Verification
 from storage.env.posix import PosixFileSystem
 from storage.segment.names import CLEAN_SHUTDOWN_FILE
-from tests.sim import log_cleaning, log_lives, log_steps
+from tests.sim import log_cleaning, log_lives, log_moves, log_steps
 from tests.sim.log_life import Life
 
 LIVES = 12
@@ -21,19 +24,34 @@ UNEXPLAINED = (log_cleaning.clean, log_steps.replicate, log_steps.truncate, log_
 # A hole remains where the end of a segment was not durable but the next one was; snapshots are not synced; and the last
 # entry of a time index can be lost below the recovery point, where no start looks for it.
 ALWAYS_TOLD = ("segment-gap", "snapshot", "timeindex-incomplete")
-WEIGHTS = {step: weight for step, weight in log_lives.WEIGHTS.items() if step not in UNEXPLAINED}
+MOVES = (log_moves.begin, log_moves.copy, log_moves.swap, log_moves.finish)
 
 
-def test_no_stop_leaves_a_fault(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def without(steps: Sequence[Any], weights: Mapping[Any, float]) -> dict[Any, float]:
+    return {step: weight for step, weight in weights.items() if step not in steps}
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        partial(log_lives.live, weights=without(UNEXPLAINED, log_lives.WEIGHTS)),
+        partial(log_lives.live_scheduled, weights=without((*UNEXPLAINED, *MOVES), log_lives.SCHEDULED_WEIGHTS)),
+    ],
+    ids=["immediate", "scheduled"],
+)
+def test_no_stop_leaves_a_fault(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, live: Callable[..., Life]
+) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     reopen = Life.reopen
     stops: list[tuple[bool, list[Finding]]] = []
 
     def look_first(life: Life) -> None:
-        is_clean = (Path(life.path) / CLEAN_SHUTDOWN_FILE).exists()
+        is_clean = (Path(life.directories[0]) / CLEAN_SHUTDOWN_FILE).exists()
         # The directory of a life is nobody's.
-        found = [one for one in Verification(PosixFileSystem(), [life.path]).run().findings if one.kind != "identity"]
+        findings = Verification(PosixFileSystem(), life.directories).run().findings
+        found = [one for one in findings if one.kind != "identity"]
         told = [one for one in found if one.is_fault and one.kind not in ALWAYS_TOLD]
         # The mark of a clean stop is durable before all that it vouches for; a start checks the rest.
         is_cut_short = is_clean and life.script[-1] == "crash in stop"
@@ -46,7 +64,7 @@ def test_no_stop_leaves_a_fault(tmp_path: Path, seed: int, monkeypatch: pytest.M
     for number in range(LIVES):
         root = tmp_path / str(number)
         root.mkdir()
-        log_lives.live(str(root), seed + number, STEPS, crashes=number % 3 != 0, weights=WEIGHTS)
+        live(str(root), seed + number, STEPS, crashes=number % 3 != 0)
     assert any(is_clean for is_clean, _ in stops)
     assert any(one.kind != "leftover" for is_clean, found in stops for one in found if not is_clean)
     assert not [one for is_clean, found in stops for one in found if is_clean and one.kind != "leftover"]

@@ -87,10 +87,16 @@ def live_moving(
 
 
 def live_scheduled(
-    root: str, seed: int, steps: int, *, crashes: bool, report: Callable[[str], None] = print
+    root: str,
+    seed: int,
+    steps: int,
+    *,
+    crashes: bool,
+    report: Callable[[str], None] = print,
+    weights: Mapping[Callable[[Any], None], float] = SCHEDULED_WEIGHTS,
 ) -> ScheduledLife:
     """Live so while records come due; in the end all have, and consumers have read them."""
-    return _live(ScheduledLife, SCHEDULED_WEIGHTS, root, seed, steps, crashes=crashes, report=report)
+    return _live(ScheduledLife, weights, root, seed, steps, crashes=crashes, report=report)
 
 
 def _live(
