@@ -71,5 +71,5 @@ class LiveSettings:
         }
         for name, obstacle in found.items():
             if self._obstacles.get(name) != obstacle:
-                _logger.warning("Topic %s: %s", name, obstacle)
+                _logger.warning("Topic %s stays scheduled, and the other setting does not count: %s", name, obstacle)
         self._obstacles = found

@@ -107,8 +107,8 @@ class LogConfig:
 
     @property
     def is_log_append_time(self) -> bool:
-        """Tell whether the broker's clock stamps every batch."""
-        return self.message_timestamp_type == "LogAppendTime"
+        """Tell whether the broker's clock stamps every batch; not on a scheduled log, as above."""
+        return self.message_timestamp_type == "LogAppendTime" and self.delivery_mode != "scheduled"
 
     @property
     def max_segment_ms(self) -> int:

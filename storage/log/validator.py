@@ -154,7 +154,7 @@ def validate(
         and config.is_compact
     ):
         _refuse_records(header, data, start, config, now_ms)
-    if config.message_timestamp_type == "CreateTime":
+    if config.message_timestamp_type == "CreateTime" or config.is_scheduled:
         if attributes & LOG_APPEND_TIME_BIT and not config.is_scheduled:  # whose records must tell their own times
             lowest = highest = header.max_timestamp - base_timestamp
         highest += base_timestamp
@@ -305,7 +305,7 @@ def _record_errors(
 ) -> tuple[list[RecordError], bool]:
     """Name every record at fault, and whether any fault is a timestamp's."""
     is_compact = config.is_compact
-    is_create_time = config.message_timestamp_type == "CreateTime"
+    is_create_time = not config.is_log_append_time
     has_append_time = bool(header.attributes & LOG_APPEND_TIME_BIT)
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms

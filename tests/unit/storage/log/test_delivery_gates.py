@@ -52,6 +52,16 @@ def test_times_of_delivery_have_no_window_but_their_own_gate(scheduled):
         append(log, timestamp=0)
 
 
+def test_a_setting_that_excludes_scheduling_replaces_no_time_of_delivery(scheduled):
+    """No request makes such a topic, but a changed static value may."""
+    log = scheduled(message_timestamp_type="LogAppendTime")
+    append(log, timestamp=NOW + 5000)
+    assert known(log) == (0, NOW + 5000)
+    assert not log.config.is_log_append_time
+    log.config = replace(log.config, delivery_mode="immediate")
+    assert log.config.is_log_append_time
+
+
 def test_a_duplicate_is_answered_whatever_its_time_is_by_now(scheduled):
     log = scheduled(delivery_schedule_monotonic=True)
     fields = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
