@@ -24,6 +24,7 @@ from protocol.records.builder import build_batch
 from storage.errors import LogClosed
 from storage.types import TopicPartition
 from tests.harness.moving import MoveBed
+from tests.sim.faulty_fs import FaultyFS
 
 DIRECTORIES = ("a", "b", "c")
 CONFIG = LogConfig(
@@ -128,7 +129,8 @@ class ScheduledBroker(MoveBed):
     """A broker with a few scheduled topics, and what may happen to them."""
 
     def __init__(self, root: Path, chance: random.Random, *, topics: int) -> None:
-        super().__init__(*(root / name for name in DIRECTORIES), config=MOVES)
+        self.disk_faults = FaultyFS()
+        super().__init__(*(root / name for name in DIRECTORIES), config=MOVES, fs=self.disk_faults)
         self.chance = chance
         self.paths = [str(root / name) for name in DIRECTORIES]
         self.topics = [self._create(number) for number in range(topics)]
@@ -246,9 +248,22 @@ class ScheduledBroker(MoveBed):
         topic = self.chance.choice(self.topics)
         asking = asyncio.ensure_future(topic.partition.catch_up())
         for _ in range(self.chance.choice((0, 1, 3))):
-            await self.chance.choice((self.append, self.follow, self.set_clock))()
+            await self.chance.choice((self.append, self.turn, self.set_clock))()
         await self.until(asking.done)
         await asking
+
+    async def fail_to_read(self) -> None:
+        """Let nothing of a log be readable for a while: what is due is late, and comes once it can be read."""
+        topic = self.chance.choice(self.topics)
+        partition = topic.partition
+        if topic.config.preallocate or any(move.tp == partition.tp for move in self.moves.running()):
+            return  # who cannot read to write, or to move, gives the directory up
+        fault = self.disk_faults.break_("read", partition.log.path, ".log")
+        for _ in range(self.chance.randint(1, 8)):
+            await self.chance.choice((self.append, self.wait, self.set_clock, self.ask_latest, self.flip))()
+            self.note_due()
+        self.disk_faults.faults.remove(fault)
+        await self.come_to_rest()
 
     async def lose_directory(self) -> None:
         """Let a directory fail; those who wait for partitions in it are told."""
@@ -302,6 +317,7 @@ WEIGHTS: dict[Event, float] = {
     ScheduledBroker.retain: 3,
     ScheduledBroker.ask_latest: 5,
     ScheduledBroker.come_to_rest: 4,
+    ScheduledBroker.fail_to_read: 2,
     ScheduledBroker.lose_directory: 0.3,
 }
 
