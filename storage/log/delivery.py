@@ -82,10 +82,7 @@ class Delivery:
     def _advance(self, now_ms: int) -> bool:
         before = self.watermark
         limit = now_ms - self._state.config.delivery_clock_uncertainty_ms
-        passed: list[int] | None = None
-        if self.pending_timestamp is not None:
-            passed = []
-            self.pending_timestamp = None
+        passed: list[int] | None = [] if self._forget_head() else None
         try:
             self._pass_due(limit, passed)
         except (OSError, CorruptBatch, CorruptIndex) as error:
@@ -98,6 +95,12 @@ class Delivery:
         if self.pending_timestamp is not None:
             self._held_since_ms = now_ms
         return self.watermark > before
+
+    def _forget_head(self) -> bool:
+        """Know of no pending batch any more; tell whether one was known. Written in place, mypyc would rely on the None."""
+        was_known = self.pending_timestamp is not None
+        self.pending_timestamp = None
+        return was_known
 
     def _pass_due(self, limit: int, passed: list[int] | None) -> None:
         if self._at is None or self._state.segments.floor(self._at[0].base_offset) is not self._at[0]:
