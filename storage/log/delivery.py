@@ -97,7 +97,7 @@ class Delivery:
         return self.watermark > before
 
     def _forget_head(self) -> bool:
-        """Know of no pending batch any more; tell whether one was known. Written in place, mypyc would rely on the None."""
+        """Know of no pending batch any more; tell whether one was. Written in place, mypyc would rely on the None."""
         was_known = self.pending_timestamp is not None
         self.pending_timestamp = None
         return was_known
