@@ -64,8 +64,16 @@ class Running:
         try:
             return self._lines.get(timeout=TIMEOUT_S)
         except Empty:
-            self._errors.seek(0)
-            pytest.fail(f"a line is missing:\n{self._errors.read().decode()}")
+            pytest.fail(f"a line is missing:\n{self._said()}")
+
+    def failure(self) -> str:
+        """Wait until it ends by itself, and return what it says of the reason."""
+        assert self._process.wait(TIMEOUT_S) == 1
+        return self._said()
+
+    def _said(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode()
 
     def close(self) -> None:
         self._process.kill()
@@ -119,10 +127,10 @@ def stored(broker: BrokerProcess, topic: str) -> list[Stored]:
 
 
 def expel(broker: BrokerProcess, group: str) -> None:
-    """Take a member that was killed out of its group, which would wait for it for the time of a session."""
+    """Take a member that has not left out of its group, which would wait for it for the time of a session."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    [member] = admin.describe_groups([group])[group]["members"]
-    admin.remove_group_members(group, [MemberToRemove(member["member_id"])])
+    members = admin.describe_groups([group])[group]["members"]
+    admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in members])
     admin.close()
 
 
@@ -192,6 +200,25 @@ def test_a_worker_that_is_killed_goes_on_where_it_was(
     first.close()
     expel(broker, "orders-worker")
     run(name_of("retry", language), broker.bootstrap, "3,60").until("fails=1 is done with attempt 2")
+
+
+@pytest.mark.parametrize("language", [PYTHON, JAVA])
+def test_a_worker_whose_next_try_is_refused_ends_and_what_it_read_comes_again(
+    broker_factory: BrokerFactory, run: Callable[..., Running], language: str
+) -> None:
+    broker = broker_factory()
+    topic = ("--topic", "orders.retry.1")
+    refusing = ("--config", "delivery.mode=scheduled", "--config", "delivery.max.delay.ms=0")
+    cli.run("topics", "--create", *topic, "--partitions", "3", *refusing, bootstrap=broker.bootstrap)
+    worker = run(name_of("retry", language), broker.bootstrap, "0.3")
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    producer.send("orders", b"fails=1")
+    producer.close()
+    assert "delivery.max.delay.ms allows 0 ms" in worker.failure()
+    assert not stored(broker, "orders.retry.1") and not stored(broker, "orders.dead")
+    cli.run("configs", "--alter", *topic, "--delete-config", "delivery.max.delay.ms", bootstrap=broker.bootstrap)
+    expel(broker, "orders-worker")
+    run(name_of("retry", language), broker.bootstrap, "0.3").until("fails=1 is done with attempt 2")
 
 
 @pytest.mark.parametrize("language", [PYTHON, JAVA])
