@@ -88,11 +88,6 @@ class DeliveryScheduler:
         return len(self._due)
 
     @property
-    def is_sleeping(self) -> bool:
-        """Tell whether a timer runs."""
-        return self._timer is not None
-
-    @property
     def held_up(self) -> list[Partition]:
         """Those whose last search has come to nothing, for now: the log cannot be read, as a rule."""
         return list(self._retrying)

@@ -292,7 +292,7 @@ async def test_a_fetch_that_waits_is_woken_when_the_mode_becomes_immediate(
     async with asyncio.timeout(5):
         assert await polling == [0]
     assert await broker.list_offset() == 1
-    assert not broker.hosted.deliveries.is_sleeping
+    assert broker.hosted.timers.next_in_ms is None
 
 
 async def test_a_topic_that_becomes_scheduled_hides_what_is_not_due(broker: Scheduled, consumer: Consumer) -> None:
