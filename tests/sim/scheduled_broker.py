@@ -296,7 +296,7 @@ class ScheduledBroker(MoveBed):
             assert follower.position == follower.topic.end, (follower.position, follower.topic.end)
         for topic in self.topics:
             self.hosted.configure(topic.name, replace(topic.config, delivery_mode="immediate"))
-        assert not self.hosted.deliveries.is_sleeping
+        assert self.hosted.timers.next_in_ms is None
 
     async def close(self) -> None:
         await self.hosted.deliveries.close()
