@@ -69,7 +69,7 @@ class Deliveries(RuleBasedStateMachine):
         self.position = 0  # of the consumer
         self.searches: list[tuple[object, PendingSearch]] = []
 
-    @initialize(steps=st.sampled_from([20, 512]))
+    @initialize(steps=st.sampled_from([9, 20, 512]))
     def open(self, steps: int) -> None:
         self.real_steps = (delivery.MAX_STEPS, delivery.MEASURED_STEPS)
         delivery.MAX_STEPS, delivery.MEASURED_STEPS = steps, steps // 2
@@ -125,6 +125,11 @@ class Deliveries(RuleBasedStateMachine):
     def append(self, delay: int, count: int, size: int) -> None:
         self._append(self.clock.now + delay, count, b"v" * size)
 
+    @rule(delays=st.lists(delays, min_size=5, max_size=20))
+    def append_many(self, delays: list[int]) -> None:
+        for delay in delays:
+            self._append(self.clock.now + delay, 1, b"v")
+
     @rule(time=st.sampled_from([0, LONG_MAX - 10]))
     def append_odd(self, time: int) -> None:
         self._append(time, 1, b"v")
@@ -151,6 +156,9 @@ class Deliveries(RuleBasedStateMachine):
 
     @rule(delay=delays, gap=st.integers(0, 5))
     def replicate(self, delay: int, gap: int) -> None:
+        self.replicate_one(delay, gap)
+
+    def replicate_one(self, delay: int, gap: int) -> None:
         records = batch(timestamp=self.clock.now + delay)
         base = self.end + gap
         records[:8] = base.to_bytes(8, "big")
@@ -168,6 +176,14 @@ class Deliveries(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 50, 250, 1000, 5000, 30_000]))
     def wait(self, ms: int) -> None:
         self.clock.now += ms
+
+    @precondition(lambda self: self.log.delivery is not None and self.log.delivery.pending_timestamp is not None)
+    @rule(ms=st.sampled_from([-1, 0]))
+    def wait_for_the_head(self, ms: int) -> None:
+        due_ms = self.log.delivery.pending_timestamp + self.config.delivery_clock_uncertainty_ms
+        if due_ms < 1 << 60:
+            self.clock.now = due_ms + ms
+            self.advance_to_the_end()
 
     @rule(ms=st.sampled_from([1, 1000, 60_000]))
     def set_back(self, ms: int) -> None:
@@ -197,8 +213,6 @@ class Deliveries(RuleBasedStateMachine):
     @precondition(lambda self: self.log.delivery is not None)
     @rule()
     def plan(self) -> None:
-        self.log.delivery.advance(self.clock.now)
-        self.note(self.clock.now)
         search = self.log.delivery.plan_search(self.clock.now)
         if search is not None:
             self.searches.append((search.run(), search))
@@ -212,14 +226,15 @@ class Deliveries(RuleBasedStateMachine):
 
     # --- the ends ---
 
-    @rule(share=st.floats(0, 1))
-    def truncate(self, share: float) -> None:
-        self.log.truncate_to(offset := self.start + round((self.end - self.start) * share))
-        self._cut(min(offset, self.end))
+    @rule(share=st.integers(0, 10), delays=st.tuples(delays, delays))
+    def truncate(self, share: int, delays: tuple[int, int]) -> None:
+        self.log.truncate_to(offset := self.start + (self.end - self.start) * share // 10)
+        self._cut(offset)
+        self._append(self.clock.now + delays[0], 1, b"w")
+        self.replicate_one(delays[1], 0)
 
-    @rule(ahead=st.integers(0, 20))
-    def empty(self, ahead: int) -> None:
-        offset = self.end + ahead
+    def empty(self) -> None:
+        offset = self.end + 5
         self.log.truncate_fully_and_start_at(offset)
         self.batches.clear()
         self.end = self.released = self.position = offset
@@ -230,22 +245,24 @@ class Deliveries(RuleBasedStateMachine):
         self.released = min(self.released, offset)
         self.position = min(self.position, offset)
 
-    @rule()
     def roll(self) -> None:
         self.log.roll()
 
-    @rule(share=st.floats(0, 1))
-    def delete_records(self, share: float) -> None:
-        self.log.increment_log_start_offset(self.start + round((self.log.released_end_offset - self.start) * share))
+    @rule(share=st.integers(0, 10))
+    def delete_records(self, share: int) -> None:
+        self.log.increment_log_start_offset(self.start + (self.log.released_end_offset - self.start) * share // 10)
         self.released = max(self.released, self.start)
 
-    @rule()
     def retain(self) -> None:
         end = self.log.released_end_offset
         while (removal := self.log.retain(self.clock.now)) is not None:
             removal.rename()
             self.log.removed(removal)
         assert self.start <= end
+
+    @rule(what=st.sampled_from(["empty", "roll", "retain", "flip"]))
+    def do(self, what: str) -> None:
+        {"empty": self.empty, "roll": self.roll, "retain": self.retain, "flip": self.flip}[what]()
 
     # --- settings and restarts ---
 
@@ -261,7 +278,6 @@ class Deliveries(RuleBasedStateMachine):
         )
         self.log.config = self.config
 
-    @rule()
     def flip(self) -> None:
         self.config = replace(self.config, delivery_mode="immediate" if self.log.delivery is not None else "scheduled")
         self.log.config = self.config
@@ -308,5 +324,5 @@ class Deliveries(RuleBasedStateMachine):
 
 TestDeliveries = Deliveries.TestCase
 TestDeliveries.settings = settings(
-    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=100, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

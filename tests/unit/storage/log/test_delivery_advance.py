@@ -12,6 +12,7 @@ from storage.log import pending_search
 from storage.log.delivery import MAX_STEPS, MEASURED_STEPS
 from storage.log.partition_log import PartitionLog
 from storage.segment.later import READ_STEPS
+from storage.segment.segment import Segment
 from storage.types import AppendOrigin
 from tests.harness.batches import old_message
 from tests.sim.faulty_fs import FaultyFS
@@ -128,12 +129,24 @@ def test_after_a_restart_the_time_indexes_tell_of_segments_that_are_due(schedule
 def test_the_time_index_leads_over_what_is_due_within_a_segment(scheduled, fs):
     log = scheduled(index_interval_bytes=4 * SIZE)
     fill(log, [NOW + 1000 + number for number in range(5000)])
-    log.delivery.cut(0)
-    log.delivery.begin_at(0)
-    reads(fs)
-    assert log.delivery.advance(NOW + E + 1000 + 4321)
-    assert known(log) == (4322, NOW + 1000 + 4322)
-    assert len(fs.reads) < 20
+    for number in range(4321, 4331):
+        log.delivery.begin_at(0)
+        reads(fs)
+        assert log.delivery.advance(NOW + E + 1000 + number)
+        assert known(log) == (number + 1, NOW + 1000 + number + 1)
+        assert len(fs.reads) < 20
+
+
+def test_a_search_is_led_by_the_time_index_too(scheduled, fs):
+    log = scheduled(index_interval_bytes=4 * SIZE)
+    fill(log, [NOW + 1000 + number for number in range(5000)])
+    for number in range(4321, 4331):
+        log.delivery.begin_at(0)
+        log.delivery._at = (log._state.segments.active, 0)
+        search = log.delivery.plan_search(NOW + E + 1000 + number)
+        reads(fs)
+        assert search.run()[:2] == (number + 1, NOW + 1000 + number + 1)
+        assert len(fs.reads) < 20
 
 
 def test_an_index_entry_within_a_batch_leads_to_the_whole_batch(scheduled):
@@ -282,6 +295,33 @@ def test_a_closed_log_is_neither_searched_nor_moved(scheduled):
     assert log.delivery.plan_search(NOW + 1250) is None
     with pytest.raises(LogClosed):
         search.run()
+
+
+def replace_segment(log: PartitionLog, old: Segment) -> None:
+    """Let another object stand for a segment's files, with other positions in it, as cleaning does."""
+    state = log._state
+    rest = old.log.read(SIZE, old.log.size)
+    old.log.open().truncate(0)
+    old.log.open().write_at(rest, 0)
+    new = state.new_segment(old.base_offset, len(rest))
+    state.segments.remove(old)
+    state.segments.add(new)
+    new.rebuild_indexes()
+
+
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_a_segment_that_another_one_has_replaced_is_looked_into_anew(scheduled, is_searched):
+    log = scheduled(segment_bytes=4 * SIZE)
+    fill(log, [NOW - E, *[NOW + 1000 * number for number in range(1, 7)]])
+    replace_segment(log, log._state.segments.first())
+    log._state.read_positions.clear()
+    if is_searched:
+        log.delivery.pending_timestamp = None
+        search = log.delivery.plan_search(NOW + 1250)
+        assert log.delivery.take(search, search.run())
+    else:
+        assert log.delivery.advance(NOW + 1250)
+    assert known(log) == (2, NOW + 2000)
 
 
 # --- what cannot be read ---
