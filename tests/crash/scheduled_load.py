@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -17,13 +18,18 @@ from tests.harness.broker import BrokerProcess
 
 IN_FLIGHT_RECORDS = 100
 SEND_EVERY_S = 0.004
-DELAYS_MS = (-500, 50, 300, 700, 1500, 4000)
+DELAYS_MS = (-500, 50, 300, 700, 1500, 2500)
 COMMIT_EVERY_RECORDS = 20
+
+
+Places = Sequence[tuple[str, int]]
+Delivered = Callable[[KafkaError | None, Message], None]
 
 
 class Place(NamedTuple):
     """Where a record lies."""
 
+    topic: str
     partition: int
     offset: int
 
@@ -54,18 +60,18 @@ class Promises:
 class ScheduledProducer(Load):
     """An idempotent librdkafka producer, one record a batch, each due at a time of its own."""
 
-    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, promises: Promises) -> None:
+    def __init__(self, broker: BrokerProcess, places: Places, promises: Promises) -> None:
         super().__init__()
         settings = {"enable.idempotence": True, "linger.ms": 0, "batch.num.messages": 1, **PATIENCE}
         self._producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
-        self._topic, self._partitions, self._promises = topic, partitions, promises
+        self._places, self._promises = places, promises
         self.count = 0
 
     def step(self) -> None:
         self._producer.poll(0)
         self.stopping.wait(SEND_EVERY_S)
         if len(self._producer) < IN_FLIGHT_RECORDS:
-            send(self._producer, self._topic, self.count % self._partitions, self.count, self._delivered)
+            send(self._producer, self._places[self.count % len(self._places)], self.count, self._delivered)
             self.count += 1
 
     def finish(self) -> None:
@@ -79,11 +85,11 @@ class ScheduledProducer(Load):
 class ScheduledTransactions(Load):
     """Transactions of a few records, of which every third is aborted."""
 
-    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, promises: Promises) -> None:
+    def __init__(self, broker: BrokerProcess, places: Places, promises: Promises) -> None:
         super().__init__()
         self._settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "scheduled", "linger.ms": 0}
         self._producer: Producer | None = None
-        self._topic, self._partitions, self._promises = topic, partitions, promises
+        self._places, self._promises = places, promises
         self._number = 0
         self.committed = 0
 
@@ -105,8 +111,8 @@ class ScheduledTransactions(Load):
                 records.update([placed(message)])
 
         producer.begin_transaction()
-        for index in range(3):
-            send(producer, self._topic, index % self._partitions, 1_000_000 + self._number, delivered)
+        for place in self._places[:: len(self._places) // 3]:
+            send(producer, place, 1_000_000 + self._number, delivered)
             self._number += 1
         if self._number % 9:
             producer.commit_transaction(20)
@@ -118,32 +124,34 @@ class ScheduledTransactions(Load):
             self._promises.void.update(records.values())
 
 
-def send(producer: Producer, topic: str, partition: int, number: int, delivered) -> None:
+def send(producer: Producer, place: tuple[str, int], number: int, delivered: Delivered) -> None:
     due_ms = now_ms() + DELAYS_MS[number * number % 31 % len(DELAYS_MS)]
     value = b"%d %d" % (due_ms, number)
+    topic, partition = place
     producer.produce(topic, value=value, partition=partition, timestamp=due_ms, on_delivery=delivered)
 
 
 def placed(message: Message) -> tuple[Place, bytes]:
-    partition, offset, value = message.partition(), message.offset(), message.value()
-    assert partition is not None and offset is not None and value is not None
-    return Place(partition, offset), value
+    topic, partition = message.topic(), message.partition()
+    offset, value = message.offset(), message.value()
+    assert topic is not None and partition is not None and offset is not None and value is not None
+    return Place(topic, partition, offset), value
 
 
 class ScheduledConsumer(Load):
     """A librdkafka consumer of all partitions that notes what comes, and that none of it is early."""
 
-    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, uncertainty_ms: int) -> None:
+    def __init__(self, broker: BrokerProcess, places: Places, uncertainty_ms: int) -> None:
         super().__init__()
         self._uncertainty_ms = uncertainty_ms
-        self._topic, self._partitions = topic, partitions
+        self._places = places
         self._consumer = self.connect(broker)
         self.seen: dict[Place, bytes] = {}
-        self.positions = dict.fromkeys(range(partitions), 0)
+        self.positions = dict.fromkeys(places, 0)
 
     def connect(self, broker: BrokerProcess) -> Consumer:
         made = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
-        made.assign([TopicPartition(self._topic, index, 0) for index in range(self._partitions)])
+        made.assign([TopicPartition(*place, 0) for place in self._places])
         return made
 
     def step(self) -> None:
@@ -156,11 +164,11 @@ class ScheduledConsumer(Load):
         assert now_ms() >= due_ms, f"{place} is {due_ms - now_ms()} ms early"
         assert self.seen.setdefault(place, value) == value, f"{place} has changed"
         self.check_position(place)
-        self.positions[place.partition] = place.offset + 1
+        self.positions[place[:2]] = place.offset + 1
 
     def check_position(self, place: Place) -> None:
         """One that follows its position gets each record once, in order."""
-        assert place.offset >= self.positions[place.partition], f"{place} has come again"
+        assert place.offset >= self.positions[place[:2]], f"{place} has come again"
 
     def finish(self) -> None:
         self._consumer.close()
@@ -173,19 +181,19 @@ class ScheduledMember(ScheduledConsumer):
 
     def connect(self, broker: BrokerProcess) -> Consumer:
         made = consumer(broker, self.group, **{"isolation.level": "read_committed"})
-        made.subscribe([self._topic])
+        made.subscribe([*{topic for topic, _ in self._places}])
         return made
 
-    def __init__(self, broker: BrokerProcess, topic: str, partitions: int, uncertainty_ms: int) -> None:
-        super().__init__(broker, topic, partitions, uncertainty_ms)
-        self.committed = dict.fromkeys(range(partitions), 0)
+    def __init__(self, broker: BrokerProcess, places: Places, uncertainty_ms: int) -> None:
+        super().__init__(broker, places, uncertainty_ms)
+        self.committed = dict.fromkeys(places, 0)
         self._uncommitted = 0
 
     def step(self) -> None:
         super().step()
         if self._uncommitted >= COMMIT_EVERY_RECORDS:
-            positions = {index: offset for index, offset in self.positions.items() if offset > 0}
-            offsets = [TopicPartition(self._topic, index, offset) for index, offset in positions.items()]
+            positions = {place: offset for place, offset in self.positions.items() if offset > 0}
+            offsets = [TopicPartition(*place, offset) for place, offset in positions.items()]
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException:
@@ -195,5 +203,5 @@ class ScheduledMember(ScheduledConsumer):
 
     def check_position(self, place: Place) -> None:
         self._uncommitted += 1
-        committed = self.committed[place.partition]
+        committed = self.committed[place[:2]]
         assert place.offset >= committed, f"{place} has come again, {committed} was committed"

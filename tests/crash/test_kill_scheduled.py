@@ -24,7 +24,9 @@ from tests.harness.raw import RawClient, eventually
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
 
-TOPIC, PARTITIONS = "later", 12
+TOPICS = {"later": "false", "later-direct": "true"}  # whether they are preallocated, and written past the page cache
+PARTITIONS = 6
+PLACES = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
 UNCERTAINTY_MS = 60
 ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50")) // 12
 LONGEST_LIFE_S = 0.5
@@ -54,23 +56,24 @@ def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("preallocate", "rounds"), [("false", ROUNDS), ("true", -(-ROUNDS // 4))])
 def test_scheduled_records_survive_kills_and_come_once_and_in_time(
-    broker_factory: BrokerFactory, rng: random.Random, preallocate: str, rounds: int
+    broker_factory: BrokerFactory, rng: random.Random
 ) -> None:
-    broker = broker_factory({**PROPERTIES, "log.preallocate": preallocate})
+    broker = broker_factory(PROPERTIES)
     with connect(broker) as client:
-        client.create_topic(TOPIC, PARTITIONS, delivery_mode="scheduled", segment_ms="1500")  # a few segments
+        for topic, preallocate in TOPICS.items():
+            options = {"preallocate": preallocate, "segment_ms": "1500"}  # a few segments
+            client.create_topic(topic, PARTITIONS, delivery_mode="scheduled", **options)
     promises = Promises()
-    producer = ScheduledProducer(broker, TOPIC, PARTITIONS, promises)
-    transactions = ScheduledTransactions(broker, TOPIC, PARTITIONS, promises)
-    follower = ScheduledConsumer(broker, TOPIC, PARTITIONS, UNCERTAINTY_MS)
-    member = ScheduledMember(broker, TOPIC, PARTITIONS, UNCERTAINTY_MS)
+    producer = ScheduledProducer(broker, PLACES, promises)
+    transactions = ScheduledTransactions(broker, PLACES, promises)
+    follower = ScheduledConsumer(broker, PLACES, UNCERTAINTY_MS)
+    member = ScheduledMember(broker, PLACES, UNCERTAINTY_MS)
     loads: list[Load] = [producer, transactions, follower, member]
     all_of(loads, Load.start)
     try:
         eventually(lambda: sum(member.committed.values()) > 0 and transactions.committed > 0, within_s=30)
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             before = len(promises.kept)
             eventually(
                 lambda before=before: (len(promises.kept) > before and promises.pending_count() > 0) or broken(loads),
