@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from broker.metadata.image import BROKER_RESOURCE, ClusterImage
+from broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from broker.metadata.live_config import LiveConfig, LiveView
 from config.build import consumer_group_config
 from config.resolve import Resolver
-from config.views import ConsumerGroupConfig
+from config.views import ConsumerGroupConfig, LogConfig
 
 INTERVAL = "group.consumer.assignment.interval.ms"
 
@@ -32,3 +32,10 @@ def test_a_view_is_built_anew_only_after_the_settings_changed() -> None:
     image = ClusterImage("c")
     assert view().defaults.assignment_interval_ms == 1_000
     assert len(built) == 4
+
+
+def test_what_a_topic_has_stored_and_nobody_can_read_counts_as_the_default() -> None:
+    """Another version may have written it: a topic is not scheduled by mistake, and a delay not without limit."""
+    stored = {"delivery.mode": "sometimes", "delivery.max.delay.ms": "soon", "delivery.schedule.monotonic": "maybe"}
+    image = ClusterImage("c", configs={(TOPIC_RESOURCE, "t"): stored})
+    assert LiveConfig(Resolver({}), 1).log_config("t", image) == LogConfig()
