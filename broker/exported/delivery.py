@@ -25,15 +25,8 @@ def _lines(partitions: PartitionManager) -> Iterable[Line | None]:
     for number, partition in enumerate(tuple(partitions)):
         if not number % ITEMS_PER_BREATH:
             yield None
-        log = partition.log
-        delivery = log.delivery
-        if delivery is not None and partition.is_leader:
-            (topic, index), pending = partition.tp, delivery.pending_timestamp
-            yield (
-                (topic, str(index)),
-                (
-                    delivery.watermark,
-                    log.log_end_offset - delivery.watermark,
-                    None if pending is None else (pending + log.config.delivery_clock_uncertainty_ms) / 1000,
-                ),
-            )
+        delivery = partition.delivery
+        if delivery is not None:
+            (topic, index), due_ms = partition.tp, delivery.due_ms
+            due_seconds = None if due_ms is None else due_ms / 1000
+            yield (topic, str(index)), (delivery.watermark, delivery.pending_count, due_seconds)

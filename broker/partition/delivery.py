@@ -96,19 +96,17 @@ class DeliveryScheduler:
 
     def follow(self, partition: Partition) -> None:
         """Look at a partition when its next batch comes due, as long as it is scheduled and led here."""
-        if not partition.is_scheduled or self._is_closed:
+        delivery = partition.delivery
+        if delivery is None or self._is_closed:
             if self._due.pop(partition, None) is not None:
                 self._retrying.discard(partition)
                 if not self._due:
                     self._fall_asleep_for_good()
             return
-        delivery = partition.log.delivery
-        assert delivery is not None
         if not delivery.is_behind:
             self._retrying.discard(partition)
-            timestamp = delivery.pending_timestamp
-            due_ms = NEVER if timestamp is None else timestamp + partition.log.config.delivery_clock_uncertainty_ms
-            self._note(partition, due_ms)
+            due_ms = delivery.due_ms
+            self._note(partition, NEVER if due_ms is None else due_ms)
         elif partition in self._asked:
             self._note(partition, NEVER)
         elif partition not in self._retrying:
@@ -186,7 +184,7 @@ class DeliveryScheduler:
         self._due[partition] = NEVER  # whatever it is due for next is to be noted
         try:
             partition.release_due()
-            delivery = partition.log.delivery
+            delivery = partition.delivery
             if delivery is not None and delivery.is_behind:
                 self._ask(partition)
             self.follow(partition)
@@ -218,7 +216,7 @@ class DeliveryScheduler:
     async def catch_up(self, partition: Partition) -> None:
         """Wait until a partition's watermark says all that is due, or it is clear that this cannot be found out now."""
         partition.release_due()
-        delivery = partition.log.delivery
+        delivery = partition.delivery
         if delivery is not None and delivery.is_behind and partition in self._due:
             told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._ask(partition).append(told)
@@ -261,7 +259,7 @@ class DeliveryScheduler:
     async def _search(self, partition: Partition) -> bool:
         """Search a log until its watermark says all that is due; tell whether it does."""
         for _ in range(MAX_ATTEMPTS):
-            log, delivery = partition.log, partition.log.delivery
+            log, delivery = partition.log, partition.delivery
             if delivery is None:
                 return True
             search = delivery.plan_search(self._clock.now_ms())

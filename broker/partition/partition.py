@@ -32,6 +32,7 @@ from protocol.records.control import build_marker
 from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
+from storage.log.delivery import Delivery
 from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, may_compress, validate
 from storage.types import AppendOrigin, TopicPartition
@@ -133,9 +134,9 @@ class Partition:
         return self.leader_id == self._node_id
 
     @property
-    def is_scheduled(self) -> bool:
-        """Tell whether records are released here: the topic is scheduled, and this broker leads the partition."""
-        return self.log.delivery is not None and self.is_leader and not self.is_deleted and not self.log.is_closed
+    def delivery(self) -> Delivery | None:
+        """What is released here; None unless the topic is scheduled and this broker leads the partition."""
+        return self.log.delivery if self.is_leader and not self.is_deleted and not self.log.is_closed else None
 
     @property
     def topic_id(self) -> bytes:

@@ -58,6 +58,17 @@ class Delivery:
         self._largest_timestamp: int | None = None  # of the whole log; None while nobody has looked
         self.has_failed = False  # the last look at the log, which is said once until one succeeds
 
+    @property
+    def due_ms(self) -> int | None:
+        """When the batch at the watermark comes due; None while none is known to be pending."""
+        pending = self.pending_timestamp
+        return None if pending is None else pending + self._state.config.delivery_clock_uncertainty_ms
+
+    @property
+    def pending_count(self) -> int:
+        """Offsets that are held back, as far as is known: of a log that is behind these may be too many."""
+        return self._state.offsets.log_end_offset - self.watermark
+
     # --- moving on ---
 
     @property
@@ -72,16 +83,20 @@ class Delivery:
         call. Whoever advances owes a wake-up to those who wait for records.
         """
         pending = self.pending_timestamp
+        limit = self._limit(now_ms)
         if pending is None:
             if self.watermark >= self._state.offsets.log_end_offset:
                 return False
-        elif pending > now_ms - self._state.config.delivery_clock_uncertainty_ms:
+        elif pending > limit:
             return False
-        return not self._state.is_closed and self._advance(now_ms)
+        return not self._state.is_closed and self._advance(now_ms, limit)
 
-    def _advance(self, now_ms: int) -> bool:
+    def _limit(self, now_ms: int) -> int:
+        """Return the time after which a batch is pending."""
+        return now_ms - self._state.config.delivery_clock_uncertainty_ms
+
+    def _advance(self, now_ms: int, limit: int) -> bool:
         before = self.watermark
-        limit = now_ms - self._state.config.delivery_clock_uncertainty_ms
         passed: list[int] | None = [] if self._forget_head() else None
         try:
             self._pass_due(limit, passed)
@@ -91,7 +106,7 @@ class Delivery:
         else:
             self.has_failed = False
         if passed:
-            self._tell_lateness(now_ms, passed)
+            self._tell_lateness(limit, passed)
         if self.pending_timestamp is not None:
             self._held_since_ms = now_ms
         return self.watermark > before
@@ -151,11 +166,11 @@ class Delivery:
             remember(self._state.read_positions, self.watermark, segment, walk.position)  # reads end here from now on
         return walk.steps_left
 
-    def _tell_lateness(self, now_ms: int, passed: list[int]) -> None:
-        uncertainty_ms = self._state.config.delivery_clock_uncertainty_ms
+    def _tell_lateness(self, limit: int, passed: list[int]) -> None:
+        held_since = self._limit(self._held_since_ms)
         for timestamp in passed:
-            if timestamp + uncertainty_ms > self._held_since_ms:
-                self._state.stats.on_activated(now_ms - timestamp - uncertainty_ms)
+            if timestamp > held_since:
+                self._state.stats.on_activated(limit - timestamp)
 
     def _note_failure(self, reason: str) -> None:
         if not self.has_failed:
@@ -174,7 +189,7 @@ class Delivery:
         state = self._state
         if not self.is_behind or state.is_closed:
             return None
-        return PendingSearch(state, self.watermark, self._at, now_ms)
+        return PendingSearch(state, self.watermark, self._at, self._limit(now_ms), now_ms)
 
     def take(self, search: PendingSearch, found: Found) -> bool:
         """Release what a search has found to be due, if its result still holds; tell whether the watermark moved."""
@@ -223,7 +238,7 @@ class Delivery:
         if self._largest_timestamp is not None and self._largest_timestamp < max_timestamp:
             self._largest_timestamp = max_timestamp
         if self.watermark == base_offset and self.pending_timestamp is None:
-            if max_timestamp <= now_ms - self._state.config.delivery_clock_uncertainty_ms:
+            if max_timestamp <= self._limit(now_ms):
                 self.watermark = last_offset + 1
             else:
                 self.pending_timestamp = max_timestamp

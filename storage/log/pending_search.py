@@ -40,10 +40,10 @@ class PendingSearch:
 
     __slots__ = ("_end_offset", "_fs", "_limit", "_offset", "_position", "_segments", "_views", "now_ms")
 
-    def __init__(self, state: LogState, offset: int, at: tuple[Segment, int] | None, now_ms: int) -> None:
+    def __init__(self, state: LogState, offset: int, at: tuple[Segment, int] | None, limit: int, now_ms: int) -> None:
         self._fs: FileSystem = state.fs
         self.now_ms = now_ms
-        self._limit = now_ms - state.config.delivery_clock_uncertainty_ms
+        self._limit = limit
         self._offset = offset
         segments = state.segments.starting_with(offset)
         count = min(len(segments), MAX_SEGMENTS)

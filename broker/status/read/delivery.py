@@ -8,16 +8,9 @@ from broker.status.model import Schedule
 
 
 def held_back(partition: Partition) -> tuple[int, int | None] | None:
-    """Return how many offsets a partition holds back and until when, as far as is known; None unless it is scheduled.
-
-    Where a long log is still searched, more seems to be held back than is.
-    """
-    log = partition.log
-    if log.delivery is None or not partition.is_leader:
-        return None
-    pending = log.delivery.pending_timestamp
-    due_ms = None if pending is None else pending + log.config.delivery_clock_uncertainty_ms
-    return log.log_end_offset - log.delivery.watermark, due_ms
+    """Return how many offsets a partition holds back and until when, as far as is known; None unless scheduled."""
+    delivery = partition.delivery
+    return None if delivery is None else (delivery.pending_count, delivery.due_ms)
 
 
 class Schedules:

@@ -163,13 +163,11 @@ class Stand:
     def __init__(self, tp: str, rig: Stands, due_ms: int) -> None:
         self.tp = tp
         self.rig = rig
-        self.is_scheduled = True
-        self.pending_timestamp: int | None = due_ms - E_MS
+        self.due_ms: int | None = due_ms
         self.is_behind = False
         self.has_failed = False
-        self.config = SCHEDULED
         self.log = self
-        self.delivery = self
+        self.delivery: Stand | None = self
         self.fails = False
         self.path = f"/{tp}"
 
@@ -190,7 +188,7 @@ class Stand:
         self.rig.released.append(self.tp)
         if self.fails:
             raise RuntimeError("out of order")
-        self.pending_timestamp = None
+        self.due_ms = None
         self.rig.deliveries.follow(self)  # type: ignore[arg-type]
 
 
@@ -220,6 +218,11 @@ class Stands:
     async def run_io(self, log_dir: str, call: Callable[[], Any]) -> Any:
         call()
         await asyncio.sleep(0)
+
+    async def searches_end(self) -> None:
+        """Let the loop turn until no search is left."""
+        while self.deliveries._searching_count:
+            await asyncio.sleep(0)
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Stands:
         self.calls.append((delay_ms, callback))
@@ -285,7 +288,7 @@ async def test_a_pass_that_is_cut_short_by_the_last_topic_leaves_nothing_behind(
     stands = [rig.stand(50) for _ in range(4)]
     rig.run_next()
     for stand in stands:
-        stand.is_scheduled = False
+        stand.delivery = None
         rig.deliveries.follow(stand)  # type: ignore[arg-type]
     assert not rig.calls
     rig.stand(90)
@@ -301,7 +304,7 @@ async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> Non
     assert not rig.searched
     await rig.deliveries.catch_up(stands[2])  # type: ignore[arg-type]
     assert rig.searched[0] == "t-2"
-    await asyncio.sleep(0.01)
+    await rig.searches_end()
     assert sorted(rig.searched) == ["t-0", "t-1", "t-2"]
     await rig.deliveries.close()
 
@@ -315,12 +318,12 @@ async def test_a_search_that_goes_wrong_does_not_keep_the_others_and_is_made_aga
         stand.is_behind = True
     rig.run_next()
     first.fails = second.fails = True
-    await asyncio.sleep(0.01)
+    await rig.searches_end()
     assert rig.searched == ["t-0", "t-1", "t-2"] and "out of order" in caplog.text
     first.fails = second.fails = False
     while rig.run_next() < 900:
         pass
-    await asyncio.sleep(0.01)
+    await rig.searches_end()
     assert rig.searched[3:] == ["t-0", "t-1"]
     await rig.deliveries.close()
 
@@ -329,6 +332,6 @@ async def test_deadlines_that_were_overtaken_are_not_kept_for_ever() -> None:
     rig = Stands()
     stand = rig.stand(10_000_000)
     for due_ms in range(9_000_000, 9_000_000 - 3 * MAX_STALE_ENTRIES, -1):
-        stand.pending_timestamp = due_ms
+        stand.due_ms = due_ms
         rig.deliveries.follow(stand)  # type: ignore[arg-type]
     assert len(rig.deliveries._heap) <= MAX_STALE_ENTRIES + 2
