@@ -220,9 +220,10 @@ class Stands:
         await asyncio.sleep(0)
 
     async def searches_end(self) -> None:
-        """Let the loop turn until no search is left."""
-        while self.deliveries._searching_count:
+        """Let the loop turn often enough for all searches."""
+        for _ in range(20):
             await asyncio.sleep(0)
+        assert not self.deliveries._searching_count
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Stands:
         self.calls.append((delay_ms, callback))
