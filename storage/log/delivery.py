@@ -15,8 +15,10 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptIndex, InvalidTimestamp
+from storage.log.guard import guarded
 from storage.log.pending_search import Found, PendingSearch
 from storage.log.reader import locate, remember
 from storage.log.state import LogState
@@ -204,7 +206,10 @@ class Delivery:
     # --- appends ---
 
     def admit(self, max_timestamp: int, now_ms: int) -> None:
-        """Check the time of a client's batch, just before it gets its offset. Raises: InvalidTimestamp."""
+        """Check the time of a client's batch, just before it gets its offset.
+
+        Raises: InvalidTimestamp; StorageFailure, CorruptRecord. Blocking: ends of index files, the first time.
+        """
         config = self._state.config
         max_delay_ms = config.delivery_max_delay_ms
         if 0 <= max_delay_ms < max_timestamp - now_ms:
@@ -213,7 +218,9 @@ class Delivery:
                 f"delivery.max.delay.ms allows {max_delay_ms} ms"
             )
         if config.delivery_schedule_monotonic:
-            largest = self._largest()
+            largest = self._largest_timestamp
+            if largest is None:
+                largest = self._largest_timestamp = guarded(self._state, "look for the last time in", self._largest)
             if largest > max_timestamp:
                 raise InvalidTimestamp(
                     f"The batch is to be delivered at {max_timestamp}, before one in the log that is to be delivered "
@@ -221,14 +228,11 @@ class Delivery:
                 )
 
     def _largest(self) -> int:
-        """Return the largest timestamp of the log, -1 without one. Blocking: ends of index files, the first time."""
-        largest = self._largest_timestamp
-        if largest is None:
-            largest = -1
-            for segment in self._state.segments:
-                segment.ensure_indexes()
-                largest = max(largest, segment.largest_timestamp)
-            self._largest_timestamp = largest
+        """Return the largest timestamp of the log, -1 without one."""
+        largest = NO_TIMESTAMP
+        for segment in self._state.segments:
+            segment.ensure_indexes()
+            largest = max(largest, segment.largest_timestamp)
         return largest
 
     def note_append(

@@ -348,6 +348,17 @@ def test_a_read_error_holds_the_watermark_and_is_said_once_until_it_is_over(sche
     assert len(caplog.records) == 2
 
 
+def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, reopened, fs, tmp_path):
+    log = scheduled(segment_bytes=SIZE)
+    fill(log, [NOW, NOW + 1])
+    log = reopened(log, segment_bytes=SIZE, delivery_schedule_monotonic=True)
+    fs.break_("open", tmp_path, ".timeindex")
+    with pytest.raises(StorageFailure):
+        append(log, timestamp=NOW + 2)
+    fs.faults.clear()
+    append(log, timestamp=NOW + 2)
+
+
 def damage(log: PartitionLog, position: int, data: bytes) -> None:
     log._state.segments.active.log.open().write_at(data, position)
 
