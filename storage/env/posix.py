@@ -14,6 +14,7 @@ from storage.env.fs import Buffer, DirEntry, Space
 from storage.env.page_cache import drop
 
 MAX_VECTORS = 1024  # IOV_MAX on Linux
+READ_ONLY = os.O_RDONLY | os.O_NONBLOCK  # else opening a pipe would wait for whoever writes into it
 
 RunSync = Callable[[Callable[[int], None], int, str], None]
 """Calls fdatasync or fsync with a descriptor; the path tells what it is of."""
@@ -213,6 +214,30 @@ class PosixDir:
         self.close()
 
 
+def _open(path: str, flags: int) -> tuple[int, int]:
+    """Open what is to be a file; its descriptor and length. Raises: OSError, also for pipes, sockets and devices.
+
+    Such a thing in the place of a file has no length, so it would pass for an empty one.
+    """
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise _no_file(path) from error
+        raise
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode):
+        return fd, found.st_size
+    os.close(fd)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise _no_file(path)
+
+
+def _no_file(path: str) -> OSError:
+    return OSError(errno.EINVAL, "Not a regular file", path)
+
+
 class PosixFileSystem:
     """The machine's file system."""
 
@@ -224,10 +249,10 @@ class PosixFileSystem:
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> PosixFile:
         """Open an existing file, or create it when missing and `create` is set."""
-        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        flags = os.O_RDWR if writable else READ_ONLY
         if create:
             flags |= os.O_CREAT
-        return PosixFile(os.open(path, flags, 0o644), path, self._run_sync)
+        return PosixFile(_open(path, flags)[0], path, self._run_sync)
 
     def open_direct(self, path: str) -> PosixDirectFile | None:
         """Open an existing file past the page cache; None where the file system does not tell how."""
@@ -247,9 +272,8 @@ class PosixFileSystem:
 
     def read_file(self, path: str) -> bytes:
         """Return the whole content."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # no file object: a start reads thousands of small files
+        fd, size = _open(path, READ_ONLY)  # no file object: a start reads thousands of small files
         try:
-            size = os.fstat(fd).st_size
             data = pread(fd, size, 0)
             while len(data) < size and (more := pread(fd, size - len(data), len(data))):
                 data += more
@@ -259,12 +283,15 @@ class PosixFileSystem:
 
     def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Create or replace the content of `path`."""
-        with open(path, "wb", buffering=0) as file:
+        fd, _ = _open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK)
+        try:
             view = memoryview(data)
             while view:
-                view = view[file.write(view) :]
+                view = view[os.write(fd, view) :]
             if sync:
-                self._run_sync(os.fdatasync, file.fileno(), path)
+                self._run_sync(os.fdatasync, fd, path)
+        finally:
+            os.close(fd)
 
     def list_dir(self, path: str) -> list[DirEntry]:
         """Return the entries sorted by name; what cannot be looked at counts as neither file nor folder."""
@@ -335,7 +362,7 @@ class PosixFileSystem:
     def drop_cached(self, path: str, position: int, size: int) -> None:
         """Let clean pages of a file go from the page cache."""
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd, _ = _open(path, READ_ONLY)
         except FileNotFoundError:
             return
         try:

@@ -90,6 +90,8 @@ def _load(state: LogState, parameters: LoadParameters, progress: LoadProgress) -
         entries = state.fs.list_dir(state.path)
     state.epochs.load()
     files = {entry.name: entry for entry in entries if entry.is_file}
+    if len(files) < len(entries):
+        _report_what_is_no_file(state, entries)
     parsed = {name: file for name in files if (file := parse_segment_file(name)) is not None}
     unusable = _find_segments(state, files, parsed)  # pass 3
     is_rebuilt = _recover(state, parameters, unusable, progress)  # passes 4 and 5
@@ -117,6 +119,13 @@ def _list_or_create(state: LogState) -> list[DirEntry]:
         state.fs.make_dirs(state.path)
         state.has_unsynced_directory = True
         return []
+
+
+def _report_what_is_no_file(state: LogState, entries: Sequence[DirEntry]) -> None:
+    """Say what has a name of ours and is passed over: a pipe, a folder, a link to what is not there."""
+    for entry in entries:
+        if not entry.is_file and parse_segment_file(entry.name) is not None:
+            logger.warning("passing over what is no regular file path=%s", os.path.join(state.path, entry.name))
 
 
 # --- pass 3 ---

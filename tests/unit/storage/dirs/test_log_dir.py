@@ -204,3 +204,21 @@ def test_a_failure_in_a_directory_that_lies_in_another_one_is_its_own(manager_of
     assert manager.dir_at(str(tmp_path / "inner-2")) is outer
     assert manager.dir_at(str(tmp_path) + "-2") is None
     assert manager.dir_at(None) is None
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_the_identity_puts_its_directory_offline(manager_of, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "b" / "meta.properties")
+    manager = manager_of(tmp_path / "a", tmp_path / "b")
+    assert [log_dir.is_online for log_dir in manager.dirs] == [True, False]
+    assert "Not a regular file" in str(manager.dirs[1].failure)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_checkpoint_is_passed_over(faulty, tmp_path, caplog):
+    log_dir = opened(faulty, tmp_path / "a")
+    os.mkfifo(tmp_path / "a" / "replication-offset-checkpoint")
+    assert log_dir.read_checkpoint("replication-offset-checkpoint") == {}
+    assert "Not a regular file" in caplog.text

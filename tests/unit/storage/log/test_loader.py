@@ -1,13 +1,14 @@
 import logging
 import os
 import shutil
+from contextlib import suppress
 
 import pytest
 
 from config.views import LogConfig
 from protocol.records.control import build_marker
 from storage.env.posix import PosixFile, PosixFileSystem
-from storage.errors import InconsistentTopicId, OutOfOrderSequence
+from storage.errors import InconsistentTopicId, OutOfOrderSequence, StorageFailure
 from storage.log.partition_log import PartitionLog
 from storage.stats import StorageStats
 from storage.types import AppendOrigin
@@ -502,3 +503,34 @@ def test_a_truncation_cuts_the_indexes_of_a_segment_that_nobody_has_looked_into(
     log.truncate_to(0)
     append(log, timestamp=NOW)
     assert log.offset_of_max_timestamp(1)[:2] == (NOW, 0)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("kind", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
+def test_a_pipe_in_the_place_of_a_file_is_told_of_and_never_waited_for(open_log, caplog, kind, clean):
+    log = filled(open_log)
+    if clean:
+        log.close()
+    else:
+        crash(log)
+    path = path_of(log, 10, kind)
+    if os.path.exists(path):
+        os.unlink(path)
+    os.mkfifo(path)
+    with caplog.at_level(logging.WARNING), suppress(StorageFailure):
+        open_log(clean=clean, **SMALL)
+    assert f"passing over what is no regular file path={path}" in caplog.text
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata"])
+def test_a_pipe_in_the_place_of_what_every_log_has_is_a_failure_that_names_it(open_log, name):
+    log = filled(open_log)
+    log.close()
+    path = os.path.join(log.path, name)
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    os.mkfifo(path)
+    with pytest.raises(StorageFailure, match=f"Not a regular file: '{path}'"):
+        open_log(**SMALL)
