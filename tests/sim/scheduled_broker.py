@@ -17,12 +17,15 @@ from typing import Any, NamedTuple
 
 from broker.partition.delivery import MAX_SLEEP_MS
 from broker.partition.errors import LogDirOffline, PartitionOffline
-from broker.partition.partition import HIGH_WATERMARK, READ_UNCOMMITTED, Partition
+from broker.partition.partition import HIGH_WATERMARK, READ_COMMITTED, READ_UNCOMMITTED, Partition
 from config.views import LogConfig, MoveConfig
 from protocol.records.batch import iter_batches
 from protocol.records.builder import build_batch
+from protocol.records.control import build_marker
 from storage.errors import LogClosed
-from storage.types import TopicPartition
+from storage.log.append import AppendResult
+from storage.producers.verification import NOT_ASKED
+from storage.types import AppendOrigin, TopicPartition
 from tests.harness.moving import MoveBed
 from tests.sim.faulty_fs import FaultyFS
 
@@ -39,6 +42,7 @@ CONFIG = LogConfig(
 )
 MOVES = MoveConfig(threads=1, backoff_ms=0, chunk_bytes=400)
 DELAYS_MS = (-5000, -100, 0, 50, 400, 1500, 6000)
+PRODUCER_ID = 7
 CLOCK_STEPS_MS = (-3_600_000, -2000, -100, 100, 2000, 3_600_000)
 
 
@@ -59,6 +63,7 @@ class Topic:
     appended: list[Appended] = field(default_factory=list)
     releasable: int = 0  # the most that may be visible
     released: int = 0  # what was visible, and stays so
+    open_from: int | None = None  # where the transaction begins that has not ended
 
     @property
     def name(self) -> str:
@@ -74,17 +79,20 @@ class Topic:
                 return batch.base
         return self.end
 
-    def visible_end(self, limit: int) -> int:
+    def visible_end(self, limit: int, isolation_level: int) -> int:
         """Return below what consumers may read who come now."""
         delivery = self.partition.log.delivery
-        return self.end if delivery is None else self.first_pending(delivery.watermark, limit)
+        end = self.end if delivery is None else self.first_pending(delivery.watermark, limit)
+        is_cut = isolation_level == READ_COMMITTED and self.open_from is not None
+        return min(end, self.open_from) if is_cut else end
 
 
 class Follower:
     """A consumer that reads as far as it may and is parked then."""
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: Topic, isolation_level: int) -> None:
         self.topic = topic
+        self.isolation_level = isolation_level
         self.position = 0
         self.is_parked = self.is_woken = False
 
@@ -97,7 +105,7 @@ class Follower:
         topic, log = self.topic, self.topic.partition.log
         self._leave()
         self.position = max(self.position, log.log_start_offset)
-        bound = topic.partition.visible_bound(READ_UNCOMMITTED)
+        bound = topic.partition.visible_bound(self.isolation_level)
         assert bound <= topic.releasable or log.delivery is None, (bound, topic.releasable)
         try:
             found = log.read(self.position, max_bytes=1000, bound=bound, min_one_batch=True)
@@ -122,7 +130,9 @@ class Follower:
 
     def is_forgotten(self, limit: int) -> bool:
         """Tell whether it waits for what is there."""
-        return self.is_parked and not self.is_woken and self.position < self.topic.visible_end(limit)
+        return (
+            self.is_parked and not self.is_woken and self.position < self.topic.visible_end(limit, self.isolation_level)
+        )
 
 
 class ScheduledBroker(MoveBed):
@@ -134,7 +144,9 @@ class ScheduledBroker(MoveBed):
         self.chance = chance
         self.paths = [str(root / name) for name in DIRECTORIES]
         self.topics = [self._create(number) for number in range(topics)]
-        self.followers = [Follower(topic) for topic in self.topics for _ in range(2)]
+        self.followers = [
+            Follower(topic, level) for topic in self.topics for level in (READ_UNCOMMITTED, READ_COMMITTED)
+        ]
         self.script: list[str] = []
 
     def _create(self, number: int) -> Topic:
@@ -194,14 +206,42 @@ class ScheduledBroker(MoveBed):
         for _ in range(30):
             self._append_to(topic)
 
-    def _append_to(self, topic: Topic) -> None:
+    def _append_to(self, topic: Topic, *, is_transactional: bool = False) -> None:
         if not topic.partition.has_room:
             return
         timestamp = self.clock.now_ms() + self.chance.choice(DELAYS_MS)
         rows = [(b"k", bytes(self.chance.choice((5, 60))), (), timestamp - back) for back in range(3)]
-        result = topic.partition.append(build_batch(rows[: self.chance.randint(1, 3)]))
+        del rows[self.chance.randint(1, 3) :]
+        fields: dict[str, Any] = {}
+        if is_transactional:
+            known = [one for one in topic.partition.log.active_producers() if one.producer_id == PRODUCER_ID]
+            sequence = known[0].last_sequence + 1 if known else 0  # 0 where its batches are gone
+            fields = {"producer_id": PRODUCER_ID, "producer_epoch": 0, "base_sequence": sequence}
+            topic.open_from = topic.end if topic.open_from is None else topic.open_from
+        with topic.partition.log.transactions.in_hand(NOT_ASKED):
+            result = topic.partition.append(build_batch(rows, is_transactional=is_transactional, **fields))
+        self._take(topic, result, timestamp)
+
+    def _take(self, topic: Topic, result: AppendResult, timestamp: int) -> None:
         assert result.base_offset == topic.end
         topic.appended.append(Appended(result.base_offset, result.last_offset, timestamp))
+
+    async def transact(self) -> None:
+        """Add to a transaction, or end it; the marker's time is now, so that it is due a little later."""
+        topic = self.chance.choice(self.topics)
+        if topic.open_from is None or self.chance.random() < 0.5:
+            self._append_to(topic, is_transactional=True)
+        else:
+            self._end_transaction(topic)
+
+    def _end_transaction(self, topic: Topic) -> None:
+        if topic.open_from is None or not topic.partition.has_room:
+            return
+        now_ms = self.clock.now_ms()
+        fields = {"producer_id": PRODUCER_ID, "producer_epoch": 0, "coordinator_epoch": 0}
+        marker = build_marker(is_abort=self.chance.random() < 0.5, timestamp=now_ms, **fields)
+        self._take(topic, topic.partition.append(bytes(marker), origin=AppendOrigin.COORDINATOR), now_ms)
+        topic.open_from = None
 
     async def follow(self) -> None:
         for follower in self.followers:
@@ -282,6 +322,7 @@ class ScheduledBroker(MoveBed):
         """Let all be due, and followers read it; without a scheduled topic nobody sleeps for one."""
         await self.until(lambda: not self.moves.running())
         for topic in self.topics:
+            self._end_transaction(topic)
             if not topic.config.is_scheduled:
                 topic.config = replace(topic.config, delivery_mode="scheduled")
                 self.hosted.configure(topic.name, topic.config)
@@ -307,6 +348,7 @@ Event = Callable[[ScheduledBroker], Any]
 WEIGHTS: dict[Event, float] = {
     ScheduledBroker.append: 40,
     ScheduledBroker.append_many: 3,
+    ScheduledBroker.transact: 12,
     ScheduledBroker.follow: 25,
     ScheduledBroker.wait: 20,
     ScheduledBroker.turn: 10,
