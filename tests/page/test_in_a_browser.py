@@ -80,7 +80,7 @@ def test_groups_have_the_state_and_lag_that_the_admin_api_tells(
 
 def test_what_a_scheduled_topic_holds_back_is_told_where_topics_are(browser: Chromium, url: str) -> None:
     browser.open(url)
-    said = f"Scheduled delivery: {HELD_BACK} records held back in 2 partitions, the next for 59 min "
+    said = f"Scheduled delivery: {HELD_BACK} records held back in 2 partitions, the next due in 59 min "
     assert text(browser, "#scheduled").startswith(said)
     browser.open(f"{url}/topics/{SCHEDULED}")
     rows = table(browser, "partitions")

@@ -90,7 +90,7 @@ def _schedule(schedule: Schedule | None, now_ms: int) -> Html | None:
         return None
     held = f"{count(schedule.pending_count)} records held back in {count(schedule.partition_count)} partitions"
     if schedule.next_ms is not None:
-        held += f", the next for {wait(schedule.next_ms, now_ms)}"
+        held += f", the next due in {wait(schedule.next_ms, now_ms)}"
     if schedule.mean_lateness_seconds is not None:
         late_ms = 1000 * schedule.mean_lateness_seconds
         held += f"; {count(schedule.released_count)} batches released, {late_ms:,.1f} ms late each"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 from urllib.parse import quote
 
 from broker.status.html.frame import NOT_KNOWN, page
@@ -11,6 +12,8 @@ from broker.status.html.numbers import count, rate, size, wait
 from broker.status.html.tables import Column, page_links, search_form, summary, table
 from broker.status.listing import Shown, View
 from broker.status.model import Frame, PartitionRow, TopicDetail, TopicRow
+
+Cell = TypeVar("Cell")
 
 _COLUMNS = (
     Column("Topic", sort="name"),
@@ -72,13 +75,14 @@ def render_topics(frame: Frame, found: Shown[TopicRow]) -> str:
     )
 
 
+_LOG_END = Column("Log end", is_number=True)
 _PARTITION_COLUMNS = (
     Column("Partition"),
     Column("Leader"),
     Column("Size", is_number=True),
     Column("Log start", is_number=True),
     Column("High watermark", is_number=True),
-    Column("Log end", is_number=True),
+    _LOG_END,
     Column("Segments", is_number=True),
     Column("Directory"),
 )
@@ -90,9 +94,9 @@ def render_topic(topic: TopicDetail, found: Shown[PartitionRow]) -> str:
     columns: tuple[Column, ...] = _PARTITION_COLUMNS
     cells = [_partition(row) for row in found.rows]
     if any(row.pending_count is not None for row in topic.partitions):
-        columns += _SCHEDULED_COLUMNS
         now_ms = topic.frame.identity.now_ms
-        cells = [_partition(row) + _schedule(row, now_ms) for row in found.rows]
+        columns = _with_schedule(columns, _SCHEDULED_COLUMNS)
+        cells = [_with_schedule(row, _schedule(one, now_ms)) for row, one in zip(cells, found.rows, strict=True)]
     return page(
         topic.frame,
         topic.name,
@@ -121,6 +125,12 @@ def _partition(row: PartitionRow) -> tuple[Child, ...]:
         count(row.segment_count),
         row.log_dir if is_here else element("span", "offline", class_="tag bad"),
     )
+
+
+def _with_schedule(row: tuple[Cell, ...], schedule: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Put it behind the other offsets."""
+    at = _PARTITION_COLUMNS.index(_LOG_END) + 1
+    return (*row[:at], *schedule, *row[at:])
 
 
 def _schedule(row: PartitionRow, now_ms: int) -> tuple[Child, ...]:

@@ -253,10 +253,10 @@ async def test_what_scheduled_topics_hold_back_is_on_the_page_and_in_what_script
         later.append(build_batch([(None, b"x")] * 600, timestamp=stamp))
     bed.hosted.timers.pass_ms(2_000)
     found = await page(bed, "/")
-    held = "Scheduled delivery: 600 records held back in 2 partitions, the next for 1 min 28 s; 1 batches released, "
+    held = "Scheduled delivery: 600 records held back in 2 partitions, the next due in 1 min 28 s; 1 batches released, "
     assert held in found.text
     assert "600 held back" in found.text and "600 held back" in (await page(bed, "/topics")).text
-    assert "Held back Next in" in " ".join((await page(bed, "/topics/later")).text.split())
+    assert "Log end Held back Next in Segments" in " ".join((await page(bed, "/topics/later")).text.split())
     told = json.loads((await ask(bed, "/status.json")).body)["inventory"]
     assert told["schedule"]["pending_count"] == 600 and told["schedule"]["partition_count"] == 2
     assert {row["name"]: row["pending_count"] for row in told["topics"]} == {"t": None, "later": 600}
