@@ -24,6 +24,7 @@ from tests.bench import (
     ratios,
     recovery,
     restart,
+    scheduled,
     scrape,
     transactions,
     writeback,
@@ -45,6 +46,7 @@ PARTS = {
     "commits": groups.commits,
     "transactions": transactions.run,
     "lateness": lateness.run,
+    "scheduled": scheduled.run,
 }
 
 
