@@ -116,7 +116,7 @@ def _resource_records(
         if not name:
             raise InvalidRequest("Default topic resources are not allowed.")
         check_topic_name(name)
-        after = _topic_values(entry, before, resolver)
+        after = _topic_values(entry, before, exclusions.resolver)
         if name not in image.topics_by_name:
             raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
         exclusions.take_topic(name, after)
