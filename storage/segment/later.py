@@ -9,14 +9,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_BATCH_LENGTH
+from protocol.records.batch import CONTROL_BIT, HEADER_SIZE, LOG_OVERHEAD, MAGIC_V2, MIN_BATCH_LENGTH
 from protocol.records.errors import CorruptBatch
 from storage.segment.log_file import HEADER_WINDOW_BYTES, LogFile, parse_any_header
 
 READ_STEPS: Final = 8
 """What a read of a window counts beside the headers in it: it takes so much longer than to look at one of them."""
 NO_STEPS_LIMIT: Final = 1 << 62
-_TIMES: Final = Struct(">qi4xb6xi8xq")  # base offset, length, magic, last offset delta, max timestamp
+_TIMES: Final = Struct(">qi4xb4xhi8xq")  # base offset, length, magic, attributes, last offset delta, max timestamp
 
 
 class Walk(NamedTuple):
@@ -36,7 +36,8 @@ def walk_until_later(
 ) -> Walk:
     """Pass the batches from `position` on whose largest timestamp is at most `limit`, within about so many steps.
 
-    The batch at `position` ends at or above next_offset. The timestamps of those passed are added to `passed`.
+    The batch at `position` ends at or above next_offset. The timestamps of those passed are added to `passed`,
+    but not those of transactions' markers: they tell of the commit, long before its records are due.
     Raises: OSError, CorruptBatch. Blocking: disk, or page cache.
     """
     end = log.size
@@ -48,11 +49,11 @@ def walk_until_later(
         at = 0
         while at < size:
             if size - at >= HEADER_SIZE:
-                base_offset, length, magic, delta, timestamp = unpack(window, at)
+                base_offset, length, magic, attributes, delta, timestamp = unpack(window, at)
             elif position + size < end:
                 break  # the window cuts the header; the next one begins with it
             else:
-                length, magic = 0, 0
+                length, magic, attributes = 0, 0, 0
             if magic != MAGIC_V2 or length < MIN_BATCH_LENGTH:
                 header = parse_any_header(window, at)
                 base_offset, length, delta, timestamp = header.base_offset, header.batch_length, 0, header.max_timestamp
@@ -62,7 +63,7 @@ def walk_until_later(
                 raise CorruptBatch(f"no sound batch at byte {position + at} of {log.path}")
             if timestamp > limit:
                 return Walk(position + at, next_offset, timestamp, steps)
-            if passed is not None:
+            if passed is not None and not attributes & CONTROL_BIT:
                 passed.append(timestamp)
             next_offset = last_offset + 1
             at = following

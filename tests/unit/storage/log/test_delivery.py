@@ -125,6 +125,21 @@ def test_it_is_told_how_late_batches_are_that_were_seen_to_be_pending(scheduled)
     assert told == [0]
 
 
+def test_a_transactions_marker_is_not_late_behind_the_records_that_it_commits(scheduled):
+    log = scheduled()
+    told: list[int] = []
+    log._state.stats.on_activated = told.append
+    append(log, timestamp=NOW + 500)
+    log.append(
+        batch(1, timestamp=NOW + 5000, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True),
+        leader_epoch=0,
+    )
+    append_marker(log, 7, is_abort=False)
+    assert log.delivery.advance(NOW + 5000 + E)
+    assert known(log) == (3, None)
+    assert told == [4500, 0]
+
+
 # --- the ends of the log ---
 
 
