@@ -158,14 +158,12 @@ class Purgatory:
 
     def _look(self) -> None:
         """Let those go on that were woken; of very many some with each turn of the loop, in their order."""
-        woken, self._woken = self._woken, []
-        for parked in woken[:LOOKS_PER_TURN] if len(woken) > LOOKS_PER_TURN else woken:
+        woken, self._woken = self._woken[:LOOKS_PER_TURN], self._woken[LOOKS_PER_TURN:]
+        if self._woken:
+            self._loop.call_soon(self._look)
+        for parked in woken:
             changed, parked.changed = parked.changed, set()
             self._run(parked, changed)
-        if len(woken) > LOOKS_PER_TURN:
-            if not self._woken:
-                self._loop.call_soon(self._look)
-            self._woken[:0] = woken[LOOKS_PER_TURN:]
 
     def _run(self, parked: Parked, changed: set[Any] | None) -> None:
         """Let one request go on, unless it has left; what goes wrong with it does not keep the others."""

@@ -93,7 +93,7 @@ def truncate_fully(state: LogState, offset: int, log_start_offset: int | None = 
     start = offset if log_start_offset is None else log_start_offset
     state.epochs.clear()
     state.offsets.restart(start, offset)
-    state.released_offset = min(state.released_offset, offset)
+    note_cut(state, offset)
     if state.delivery is not None:
         state.delivery.begin_at(offset)
     delete_snapshots_before(state.fs, state.path, 1 << 63)
