@@ -1,4 +1,4 @@
-"""Scheduled topics of a real broker: long polls on the real clock, changes of the mode, stops with records pending."""
+"""Scheduled topics of a real broker: long polls on the real clock, and changes of the mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases.conftest import address
 from tests.harness import batches
-from tests.harness.admin import SET, change_configs
+from tests.harness.admin import set_configs
 from tests.harness.broker import BrokerProcess
 from tests.harness.raw import RawClient, fetch_row, fetch_values
 
@@ -62,31 +62,10 @@ def test_a_long_poll_follows_the_mode_of_its_topic(broker: BrokerProcess, client
     client.append(topic, at(60_000))
     with RawClient(address(broker)) as consumer:
         poll(consumer, topic, 0)
-        assert change_configs(client, topic, [("delivery.mode", SET, "immediate")]).error_code == 0
+        set_configs(client, topic, delivery_mode="immediate")
         assert polled(consumer) == [0]
         client.append(topic, at(60_000))
         assert client.end_offset(topic) == 2
-        assert change_configs(client, topic, [("delivery.mode", SET, "scheduled")]).error_code == 0
+        set_configs(client, topic, delivery_mode="scheduled")
         assert client.end_offset(topic) == 0
         assert batches.parse(client.fetch(topic, 0).records) == []
-
-
-def test_what_is_pending_outlives_a_stop_and_a_kill(broker_factory: Any) -> None:
-    broker = broker_factory()
-    with RawClient(address(broker)) as client:
-        client.create_topic("t", delivery_mode="scheduled")
-        client.append("t", at(-10_000))
-        client.append("t", at(60_000))
-        client.append("t", at(-10_000))
-        poll(client, "t", 1)
-        broker.restart()
-    with RawClient(address(broker)) as client:
-        assert client.end_offset("t") == 1
-        broker.kill()
-    broker.start()
-    with RawClient(address(broker)) as client:
-        assert client.end_offset("t") == 1
-        assert [batch.base_offset for batch in batches.parse(client.fetch("t", 0).records)] == [0]
-        assert change_configs(client, "t", [("delivery.mode", SET, "immediate")]).error_code == 0
-        assert client.end_offset("t") == 3
-    assert not broker.trouble()

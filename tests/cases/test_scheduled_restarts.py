@@ -10,8 +10,9 @@ import pytest
 
 from tests.cases.conftest import address
 from tests.harness import batches, log_dirs
+from tests.harness.admin import delete_records
 from tests.harness.broker import BrokerProcess, reference_wanted
-from tests.harness.raw import RawClient, eventually
+from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values
 from tests.harness.shifted_clock import ShiftedClock
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
@@ -69,13 +70,7 @@ def begin(broker: BrokerProcess) -> None:
 def test_a_restart_with_the_clock_behind_is_late_and_loses_nothing(broker: BrokerProcess, clock: ShiftedClock) -> None:
     begin(broker)
     with RawClient(address(broker)) as client:
-        answer = client.request(
-            "delete_records",
-            2,
-            topics=[{"name": TOPIC, "partitions": [{"partition_index": 0, "offset": 5}]}],
-            timeout_ms=5000,
-        )
-        [result] = answer.topics[0].partitions
+        result = delete_records(client, TOPIC, 5)
         assert (result.error_code, result.low_watermark) == (0, 3), "pending records were deleted"
         put(client, -1000)
     broker.kill()
@@ -115,20 +110,8 @@ def test_a_restart_with_the_clock_ahead_releases_by_that_clock(broker: BrokerPro
 def test_a_parked_fetch_is_woken_by_a_clock_that_is_set_forward(broker: BrokerProcess, clock: ShiftedClock) -> None:
     begin(broker)
     with RawClient(address(broker)) as client:
-        client.send(
-            "fetch",
-            11,
-            replica_id=-1,
-            max_wait_ms=20_000,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                {"topic": TOPIC, "partitions": [{"partition": 0, "fetch_offset": 3, "partition_max_bytes": 1 << 20}]}
-            ],
-        )
+        topics = [{"topic": TOPIC, "partitions": [fetch_row(0, 3)]}]
+        client.send("fetch", 11, **fetch_values(topics, version=11, max_wait_ms=20_000))
         client.expect_silence(for_s=0.1)
         clock.set(HOUR_MS / 1000)
         began = time.monotonic()

@@ -1,7 +1,8 @@
-"""What clients make of records that are pending, and of records that are refused for their time."""
+"""What clients make of records that are pending, of a mode that changes, and of records refused for their time."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -15,10 +16,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.harness import batches
+from tests.harness.admin import set_configs
 from tests.harness.broker import BrokerProcess, reference_wanted
 from tests.harness.client_host import ClientHost
 from tests.harness.raw import RawClient, eventually
-from tests.harness.readers import now_ms
+from tests.harness.readers import Reader, Wanted, now_ms, readers
 from tests.harness.scraped import scrape
 from tests.harness.senders import JavaSender, NotTaken, Sender, senders
 from tests.harness.transacting import committed
@@ -243,3 +245,35 @@ def test_the_sentence_of_a_refusal_reaches_who_reads_it(topic: Topic, make_sende
     with pytest.raises(NotTaken, match=f"delivery.max.delay.ms allows {MAX_DELAY_MS} ms"):
         sender.send(topic.name, 0, int(now_ms()) + 2 * MAX_DELAY_MS, "refused")
     sender.close()
+
+
+@pytest.mark.parametrize("client", [*CLIENTS, "kcat"])
+def test_a_consumer_that_waits_gets_all_that_is_pending_when_its_topic_delivers_at_once(
+    client: str, shared_broker: BrokerProcess, unique: str, client_host: ClientHost | None, kcat: str
+) -> None:
+    with contextlib.ExitStack() as stack:
+        raw = stack.enter_context(RawClient((shared_broker.host, shared_broker.port)))
+        raw.create_topic(unique, delivery_mode="scheduled")
+
+        def send(value: str, ahead_ms: int) -> None:
+            raw.append(unique, batches.simple(value, timestamp=int(now_ms()) + ahead_ms))
+
+        send("visible", -1_000)
+        send("pending", MAX_DELAY_MS)
+        send("behind it", -1_000)
+        reader = readers(client_host, kcat)[client](shared_broker.bootstrap, Wanted(unique, 1))
+        stack.callback(reader.stop)
+        expect(reader, "visible")
+        set_configs(raw, unique, delivery_mode="immediate")
+        expect(reader, "visible", "pending", "behind it")
+        set_configs(raw, unique, delivery_mode="scheduled")
+        send("pending again", MAX_DELAY_MS)
+        set_configs(raw, unique, delivery_mode="immediate")
+        send("last", 0)
+        expect(reader, "visible", "pending", "behind it", "pending again", "last")
+
+
+def expect(reader: Reader, *values: str) -> None:
+    """Wait until a consumer has seen these records, and no others."""
+    eventually(lambda: len(reader.seen) >= len(values), what=f"{values}, not {reader.seen}")
+    assert [one.value for one in reader.seen] == list(values)

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import aiokafka.admin as aiokafka
 import kafka.admin as kafka_python
 import pytest
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from confluent_kafka import KafkaException
 from confluent_kafka import admin as confluent
 from kafka.errors import InvalidConfigurationError
 
 from protocol.errors import ErrorCode
+from tests.harness.admin import (
+    BROKER,
+    DEFAULT_SOURCE,
+    SET,
+    STATIC_BROKER_SOURCE,
+    TOPIC,
+    TOPIC_SOURCE,
+    alter_configs,
+    change_configs,
+)
 from tests.harness.broker import BrokerProcess, reference_wanted
 from tests.harness.raw import RawClient
 from tests.harness.tool_host import ToolHost, Tools
@@ -20,8 +32,6 @@ pytestmark = pytest.mark.skipif(reference_wanted(), reason="Kafka has no such ke
 
 MODE, MAX_DELAY, MONOTONIC = "delivery.mode", "delivery.max.delay.ms", "delivery.schedule.monotonic"
 UNCERTAINTY = "odradek.log.delivery.clock.uncertainty.ms"
-TOPIC, BROKER = 2, 4
-TOPIC_SOURCE, STATIC_SOURCE, BUILT_IN_SOURCE = 1, 4, 5
 BOOLEAN, STRING, LONG = 1, 2, 5
 REFUSED = "delivery.mode=scheduled is unsupported"
 COMPACTED = f"{REFUSED} for compacted topics"
@@ -62,18 +72,13 @@ def described(client: RawClient, kind: int, name: str, *keys: str) -> dict[str, 
 
 def altered(client: RawClient, kind: int, name: str, key: str, value: str, **options: Any) -> tuple[int, str | None]:
     """Alter one value by the newer request; return error and message."""
-    change = {"name": key, "config_operation": 0, "value": value}
-    resource = {"resource_type": kind, "resource_name": name, "configs": [change]}
-    answer = client.request("incremental_alter_configs", 1, resources=[resource], **{"validate_only": False, **options})
-    [result] = answer.responses
+    result = change_configs(client, name, [(key, SET, value)], kind=kind, **options)
     return result.error_code, result.error_message
 
 
 def replaced(client: RawClient, kind: int, name: str, **values: str) -> tuple[int, str | None]:
     """Replace all values by the older request; return error and message."""
-    rows = [{"name": key, "value": value} for key, value in values.items()]
-    resource = {"resource_type": kind, "resource_name": name, "configs": rows}
-    [result] = client.request("alter_configs", 2, resources=[resource], validate_only=False).responses
+    result = alter_configs(client, name, values, kind=kind)
     return result.error_code, result.error_message
 
 
@@ -83,15 +88,15 @@ def test_the_keys_are_described_with_type_documentation_and_where_they_come_from
     rows = described(client, TOPIC, scheduled, MODE, MAX_DELAY, MONOTONIC)
     assert {name: (row.value, row.config_type, row.config_source) for name, row in rows.items()} == {
         MODE: ("scheduled", STRING, TOPIC_SOURCE),
-        MAX_DELAY: ("604800000", LONG, BUILT_IN_SOURCE),
-        MONOTONIC: ("false", BOOLEAN, BUILT_IN_SOURCE),
+        MAX_DELAY: ("604800000", LONG, DEFAULT_SOURCE),
+        MONOTONIC: ("false", BOOLEAN, DEFAULT_SOURCE),
     }
     assert [(one.name, one.value, one.source) for one in rows[MODE].synonyms] == [(MODE, "scheduled", TOPIC_SOURCE)]
     assert all(row.documentation and not row.read_only and not row.is_sensitive for row in rows.values())
     [row] = described(client, BROKER, "1", UNCERTAINTY).values()
-    assert (row.value, row.config_type, row.config_source, row.read_only) == ("100", LONG, STATIC_SOURCE, True)
+    assert (row.value, row.config_type, row.config_source, row.read_only) == ("100", LONG, STATIC_BROKER_SOURCE, True)
     assert row.documentation
-    assert [(one.value, one.source) for one in row.synonyms] == [("100", STATIC_SOURCE), ("250", BUILT_IN_SOURCE)]
+    assert [(one.value, one.source) for one in row.synonyms] == [("100", STATIC_BROKER_SOURCE), ("250", DEFAULT_SOURCE)]
     code, message = altered(client, BROKER, "1", UNCERTAINTY, "50")
     assert code == ErrorCode.INVALID_REQUEST
     assert message == f"Cannot update these configs dynamically: [{UNCERTAINTY}]"
@@ -208,6 +213,18 @@ def test_librdkafka_creates_and_alters_and_is_told_why_not(
     assert refusal.value.args[0].name() == "INVALID_CONFIG"
     assert STAMPED in refusal.value.args[0].str()
     client.delete_topic(unique)
+
+
+async def test_aiokafka_creates_and_describes(own_broker: BrokerProcess, unique: str) -> None:
+    admin = aiokafka.AIOKafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+    await admin.start()
+    keys = {MODE: "scheduled", MAX_DELAY: "7200000", MONOTONIC: "true"}
+    await admin.create_topics([aiokafka.NewTopic(unique, 1, 1, topic_configs=keys)])
+    [answer] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, unique)])
+    [resource] = answer.resources
+    assert keys.items() <= {entry[0]: entry[1] for entry in resource[4]}.items()
+    await admin.delete_topics([unique])
+    await admin.close()
 
 
 @pytest.mark.jvm
