@@ -93,7 +93,7 @@ def _schedule(schedule: Schedule | None, now_ms: int) -> Html | None:
         held += f", the next due in {wait(schedule.next_ms, now_ms)}"
     if schedule.mean_lateness_seconds is not None:
         late_ms = 1000 * schedule.mean_lateness_seconds
-        held += f"; {count(schedule.released_count)} batches released, {late_ms:,.1f} ms late each"
+        held += f"; {count(schedule.released_count)} batches released, {late_ms:,.1f} ms late on average"
     return element("p", f"Scheduled delivery: {held}", class_="note", id="scheduled")
 
 
