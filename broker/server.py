@@ -30,13 +30,11 @@ from broker.live_settings import LiveSettings
 from broker.metadata.change_log import ChangeLog
 from broker.metadata.controller.brokers import registration_of
 from broker.metadata.controller.run import Controller
-from broker.metadata.damage import ensure_not_lost
 from broker.metadata.image import ClusterImage, Delta
 from broker.metadata.live_config import LiveConfig
 from broker.metadata.opening import (
     METADATA_LOG,
     open_cluster_log,
-    path_in,
     snapshot_rules,
     take_metadata_dir,
     topic_rules,
@@ -314,7 +312,14 @@ class Broker:
 
     async def _load_metadata(self) -> None:
         log = open_cluster_log(
-            self._fs, self._clock, self._rng, self._metadata_dir, self._cluster_id, self._config, self._storage_stats
+            self._fs,
+            self._clock,
+            self._rng,
+            self._metadata_dir,
+            self._cluster_id,
+            self._config,
+            self._storage_stats,
+            self._logs.has_logs,
         )
         self._controller = Controller(
             log,
@@ -326,14 +331,16 @@ class Broker:
             TaskOwner("controller", self._on_lost_metadata),
         )
         self._dir_reports.join(self._partitions, self._controller)
-        self._controller.load()
-        self._settings.apply(self._image())
         self._metadata_dir.note_loaded(METADATA_LOG)
+        try:
+            self._controller.load()
+            self._settings.apply(self._image())
+            self._metadata_dir.write_identity()
+        except BaseException:
+            await self._close_metadata()  # a step that fails is not stopped
+            raise
 
     async def _start_controller(self) -> None:
-        ensure_not_lost(
-            self._fs, path_in(self._metadata_dir), self._image(), has_logs=bool(self._logs.logs or self._logs.futures)
-        )
         self._controller.subscribe(self._partitions.publish, self._prepare_logs)
         self._controller.subscribe(self._settings.publish)
         self._controller.subscribe(self._quotas.publish)

@@ -67,6 +67,7 @@ class Recovery:
         loading = self._logs.begin_loading(config_for)
         await asyncio.gather(*(self._pools.io(one.log_dir.path, one.prepare) for one in loading))
         self._logs.ensure_unique()
+        await asyncio.gather(*(self._pools.io(one.log_dir.path, one.begin) for one in loading))
         self._timer = self._scheduler.call_later(PROGRESS_EVERY_MS, self._report)
         try:
             await asyncio.gather(*map(self._load_dir, loading))

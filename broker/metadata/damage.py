@@ -10,7 +10,6 @@ from __future__ import annotations
 import os.path
 
 from broker.metadata.errors import CorruptMetadata
-from broker.metadata.image import ClusterImage
 from broker.metadata.quorum_state import QuorumState, read_quorum_state
 from broker.metadata.snapshot import list_snapshots
 from protocol.records.batch import HEADER_SIZE, MAGIC_V2, check_crc, parse_header
@@ -23,8 +22,11 @@ _SEARCHED_BYTES = 64 * 1024 * 1024
 """How far behind the damage a good batch is looked for: more than a crash could leave unanswered by far."""
 
 
-def ensure_whole(fs: FileSystem, directory: str) -> None:
-    """Check the log in its partition directory, before it is opened. Raises: CorruptMetadata. Blocking: reads it."""
+def ensure_whole(fs: FileSystem, directory: str) -> bool:
+    """Check the log in its partition directory, before it is opened, and tell whether it or a snapshot says anything.
+
+    Raises: CorruptMetadata. Blocking: reads it.
+    """
     segments = _segments(fs, directory)
     has_batches = False
     for name in segments:
@@ -41,19 +43,20 @@ def ensure_whole(fs: FileSystem, directory: str) -> None:
         finally:
             file.close()
     if has_batches or any(snapshot.end_offset for snapshot in list_snapshots(fs, directory)):
-        return
+        return True
     state = read_quorum_state(fs, directory)
     if state is not None and state.leader_epoch > 1:
         raise _lost(directory, state)
+    return False
 
 
-def ensure_not_lost(fs: FileSystem, directory: str, loaded: ClusterImage, *, has_logs: bool) -> None:
+def ensure_not_lost(fs: FileSystem, directory: str, *, has_logs: bool) -> None:
     """Check that an empty log is a new one: before its first epoch there were no topics whose logs could be here.
 
     Going on would take every log for a stray, where all that is missing may be a mount. Raises: CorruptMetadata.
     Blocking: disk.
     """
-    if not has_logs or loaded.end_offset:
+    if not has_logs:
         return
     state = read_quorum_state(fs, directory)
     if state is not None:

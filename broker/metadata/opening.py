@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from broker.metadata.controller.run import SnapshotRules
 from broker.metadata.controller.topics import TopicRules
-from broker.metadata.damage import ensure_whole
+from broker.metadata.damage import ensure_not_lost, ensure_whole
 from broker.metadata.image import ClusterImage
 from broker.metadata.log import ClusterLog, Voter, format_metadata_dir
 from broker.metadata.retention import MetadataRetention
@@ -40,7 +40,6 @@ def take_metadata_dir(fs: FileSystem, rng: Rng, logs: LogManager, config: Broker
         directory = LogDir(fs, config.metadata_log_dir, METADATA_LOG)
         directory.open()
         directory.settle_identity(cluster_id, config.node_id, rng)
-    directory.begin_loading()
     return directory
 
 
@@ -57,16 +56,23 @@ def open_cluster_log(
     cluster_id: str,
     config: BrokerConfig,
     stats: StorageStats,
+    has_logs: Callable[[], bool],
 ) -> ClusterLog:
     """Open the log, formatting a fresh directory; it is checked before recovery could cut it.
+
+    has_logs tells whether the directories hold logs of partitions, which an empty metadata log speaks against.
 
     Raises: CorruptMetadata, storage.errors. Blocking: reads the whole log.
     """
     voter = Voter(config.node_id, directory.directory_id)
     path = path_in(directory)
-    if not fs.exists(path):
+    is_new = not fs.exists(path)
+    if is_new or not ensure_whole(fs, path):
+        ensure_not_lost(fs, path, has_logs=has_logs())
+    directory.begin_loading(METADATA_LOG)
+    if is_new:
+        directory.write_identity()
         format_metadata_dir(fs, clock, directory.path, path, voter)
-    ensure_whole(fs, path)
     log = PartitionLog.open(
         fs,
         clock,

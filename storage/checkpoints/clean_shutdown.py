@@ -19,12 +19,16 @@ def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> N
     replace_file(fs, os.path.join(directory, CLEAN_SHUTDOWN_FILE), content.encode())
 
 
+def has_clean_shutdown(fs: FileSystem, directory: str) -> bool:
+    """Tell whether the marker is there."""
+    return fs.exists(os.path.join(directory, CLEAN_SHUTDOWN_FILE))
+
+
 def take_clean_shutdown(fs: FileSystem, directory: str) -> bool:
     """Tell whether the marker was there and remove it durably, so that a crash while loading is an unclean stop."""
-    path = os.path.join(directory, CLEAN_SHUTDOWN_FILE)
-    if not fs.exists(path):
+    if not has_clean_shutdown(fs, directory):
         return False
-    fs.unlink(path)
+    fs.unlink(os.path.join(directory, CLEAN_SHUTDOWN_FILE))
     fs.sync_dir(directory)
     return True
 

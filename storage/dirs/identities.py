@@ -11,7 +11,6 @@ from storage.dirs.log_dir import LogDir
 from storage.dirs.placement import is_real
 from storage.env.clock import Rng
 from storage.env.fs import FileSystem
-from storage.errors import StorageFailure
 from storage.segment.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES, QUORUM_STATE
 
 
@@ -28,11 +27,9 @@ def ensure_listed_once(fs: FileSystem, dirs: Sequence[LogDir]) -> None:
 def settle_identities(
     fs: FileSystem, rng: Rng, dirs: Sequence[LogDir], *, node_id: int, fresh_cluster_id: str | None
 ) -> str:
-    """Compare the identities of opened directories and complete them; return the cluster id.
+    """Compare the identities of opened directories and complete them in memory; return the cluster id.
 
-    When all of them are fresh, that is `fresh_cluster_id`, or a random one.
-
-    A directory that cannot be written goes offline. Raises: InconsistentDirs. Blocking: disk.
+    When all of them are fresh, that is `fresh_cluster_id`, or a random one. Raises: InconsistentDirs. Blocking: disk.
     """
     cluster_id = None
     directory_ids = set()
@@ -58,10 +55,7 @@ def settle_identities(
         directory_ids.add(found.directory_id)
     cluster_id = cluster_id or fresh_cluster_id or format_uuid(random_uuid(rng.random_bytes))
     for log_dir in dirs:
-        try:
-            log_dir.settle_identity(cluster_id, node_id, rng)
-        except StorageFailure as failure:
-            log_dir.fail(failure)
+        log_dir.settle_identity(cluster_id, node_id, rng)
     return cluster_id
 
 

@@ -1,9 +1,10 @@
 """Loading the logs of a directory, cut into pieces that any number of threads may work on.
 
-1. `prepare`, one call a directory: takes the clean-shutdown marker, reads the checkpoints, lists the logs.
-2. `work`, called by as many threads at once as there are `workers`: each takes the next log until none is left. The
+1. `prepare`, one call a directory: looks for the clean-shutdown marker, reads the checkpoints, lists the logs.
+2. `begin`, when nothing speaks against the start any more: writes the identity and takes the marker.
+3. `work`, called by as many threads at once as there are `workers`: each takes the next log until none is left. The
    queue, a list of results by position and a count are all they share, and each operation on these is atomic.
-3. LogManager.finish_loading, on the side that owns the logs: takes the results in the order of the listing, so what
+4. LogManager.finish_loading, on the side that owns the logs: takes the results in the order of the listing, so what
    comes out does not depend on who was faster.
 
 Storage chooses no threads: LogManager.load_all does it all in the caller's, the broker in its pools.
@@ -18,7 +19,7 @@ import os.path
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from storage.dirs.log_dir import LogDir
+from storage.dirs.log_dir import DATA_LOGS, LogDir
 from storage.env.fs import FileSystem
 from storage.errors import StorageError, StorageFailure
 from storage.log.partition_log import PartitionLog
@@ -104,11 +105,10 @@ class DirLoading:
     # --- before ---
 
     def prepare(self) -> None:
-        """Find out what there is to load; a failure is noted, not raised. Blocking: disk; any thread."""
+        """Find out what there is to load, changing nothing; a failure is noted. Blocking: disk; any thread."""
         log_dir = self.log_dir
         try:
-            self.is_clean = log_dir.begin_loading()
-            log_dir.remove_stale_tmp_files(CHECKPOINTS)
+            self.is_clean = log_dir.look_whether_clean()
             self.recovery_points, self.log_starts, self.high_watermarks, self.cleaner_offsets = map(
                 log_dir.read_checkpoint, CHECKPOINTS
             )
@@ -122,6 +122,18 @@ class DirLoading:
         self.log_count = len(self.logs)
         self.bytes_to_scan = sum(one.bytes_to_scan for one in self.logs)
         self._queue.extend(self.logs)
+
+    def begin(self) -> None:
+        """Make the changes that come before those of the logs; a failure is noted. Blocking: disk; any thread."""
+        if self.failure is not None:
+            return
+        try:
+            self.log_dir.write_identity()
+            self.log_dir.begin_loading(DATA_LOGS)
+            self.log_dir.remove_stale_tmp_files(CHECKPOINTS)
+        except (StorageFailure, OSError) as error:
+            self.failure = as_failure("load", error, self.log_dir.path)
+            self.is_stopped = True
 
     def leave_out(self, one: LogToLoad) -> None:
         """Do not load a log, but let its files go; before the work begins."""
@@ -145,7 +157,7 @@ class DirLoading:
             self.deleted_paths.append(path)
         elif parsed.marker == STRAY_DIR_SUFFIX:
             logger.warning("not serving a log kept aside dir=%s", path)
-        elif parsed.tp is not None and parsed.tp.topic != CLUSTER_METADATA_TOPIC:
+        elif parsed.tp is not None and is_log_folder(name):
             return LogToLoad(path, parsed.tp, is_future=parsed.marker == FUTURE_DIR_SUFFIX)
         return None
 
@@ -196,6 +208,14 @@ class DirLoading:
         if self.failure is not None:
             return self.failure
         return next((one.failure for one in self.logs if one.failure is not None), None)
+
+
+def is_log_folder(name: str) -> bool:
+    """Tell whether a folder of that name is loaded, as the current or the future log of a partition."""
+    parsed = parse_partition_dir(name)
+    if parsed is None or parsed.tp is None or parsed.marker in (DELETE_DIR_SUFFIX, STRAY_DIR_SUFFIX):
+        return False
+    return parsed.tp.topic != CLUSTER_METADATA_TOPIC
 
 
 def as_failure(doing: str, error: StorageFailure | OSError, path: str) -> StorageFailure:

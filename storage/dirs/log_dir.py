@@ -12,7 +12,7 @@ import os.path
 from collections.abc import Callable, Mapping
 
 from protocol.uuids import random_uuid
-from storage.checkpoints.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from storage.checkpoints.clean_shutdown import has_clean_shutdown, take_clean_shutdown, write_clean_shutdown
 from storage.checkpoints.lines import TMP_SUFFIX
 from storage.checkpoints.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from storage.checkpoints.offsets import read_offsets, write_offsets
@@ -34,7 +34,9 @@ class LogDir:
         "_begun",
         "_fs",
         "_handle",
+        "_is_identified",
         "_lock",
+        "_opened",
         "_unloaded",
         "_written",
         "failure",
@@ -49,10 +51,12 @@ class LogDir:
         self.path = path
         self.properties: MetaProperties | None = None  # set by settle_identity
         self.is_new = False  # set by settle_identity: nobody has used the directory before
+        self._is_identified = False  # the file says what settle_identity found; set by it and by write_identity
         self._begun = False  # set by begin_loading
-        self.was_clean = False  # set by begin_loading: the last stop of this directory was in order
+        self.was_clean = False  # set by look_whether_clean: the last stop of this directory was in order
         self.failure: StorageFailure | None = None  # the first reason for being offline
         self._unloaded = {contents}  # what of the directory has not been loaded, so that a stop cannot close it
+        self._opened: set[str] = set()  # what of it was begun to be loaded, so that its files may have changed
         self._lock: DirLock | None = None
         self._handle: DirHandle | None = None  # of the directory that was opened; held as long as the lock
         self._written: dict[str, dict[TopicPartition, int]] = {}  # what each checkpoint file holds, to skip rewrites
@@ -139,20 +143,36 @@ class LogDir:
             raise StorageFailure(f"cannot sync {self.path}: {error}", self.path) from error
 
     def settle_identity(self, cluster_id: str, node_id: int, rng: Rng) -> None:
-        """Format a fresh directory, or give an older one its directory id. Blocking: disk."""
+        """Decide who a fresh directory is, and the id of an older one; write_identity makes it last.
+
+        Nothing is written yet: the start may still be refused.
+        """
         found = self.properties
         self.is_new = self.is_new or found is None
         directory_id = found.directory_id if found is not None else None
         wanted = MetaProperties(cluster_id, node_id, directory_id or random_uuid(rng.random_bytes))
-        if wanted != found:
-            self._guarded_write(lambda: write_meta_properties(self._fs, self.path, wanted))
+        self._is_identified = wanted == found
         self.properties = wanted
 
-    def begin_loading(self) -> bool:
-        """Take the clean-shutdown marker and tell whether it was there; from now on a crash is an unclean stop.
+    def write_identity(self) -> None:
+        """Write what settle_identity has found, if the file does not say so. Raises: StorageFailure. Blocking: disk."""
+        wanted = self.properties
+        if self._is_identified or wanted is None:
+            return
+        self._guarded_write(lambda: write_meta_properties(self._fs, self.path, wanted))
+        self._is_identified = True
 
-        So is a stop before everything was loaded: what was not loaded cannot have been closed. The marker is taken by
-        the first of those that load from here; the others are told the same.
+    def look_whether_clean(self) -> bool:
+        """Tell whether the last stop was in order; nothing is changed. Raises: OSError. Blocking: disk."""
+        if not self._begun:
+            self.was_clean = has_clean_shutdown(self._fs, self.path)
+        return self.was_clean
+
+    def begin_loading(self, what: str) -> None:
+        """Take the clean-shutdown marker before anything of `what` is opened: from now on a crash is an unclean stop.
+
+        So is a stop before all of it was loaded: what was not loaded cannot have been closed. The marker is taken by
+        the first of those that load from here.
         """
         if not self._begun:
             try:
@@ -160,7 +180,7 @@ class LogDir:
             except OSError as error:
                 raise StorageFailure(f"cannot read {self.path}: {error}", self.path) from error
             self._begun = True
-        return self.was_clean
+        self._opened.add(what)
 
     def expect(self, what: str) -> None:
         """Announce that more is to be loaded from this directory."""
@@ -206,9 +226,11 @@ class LogDir:
     def mark_clean(self, broker_epoch: int) -> None:
         """Leave the clean-shutdown marker: the last write, after every log and checkpoint. Blocking: disk.
 
-        Not in a directory whose loading was given up: its logs may still need the recovery they did not get.
+        Not in a directory whose loading was given up: its logs may still need the recovery they did not get. What was
+        not even begun is as the stop before has left it, so a start that is refused gives the marker back.
         """
-        if self.is_online and not self._unloaded:
+        left = self._unloaded & self._opened if self.was_clean else self._unloaded
+        if self.is_online and self._begun and not left:
             self._guarded_write(lambda: write_clean_shutdown(self._fs, self.path, broker_epoch))
 
     def release(self) -> None:

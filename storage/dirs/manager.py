@@ -25,7 +25,7 @@ from storage.dirs.errors import InconsistentDirs, NoUsableDir
 from storage.dirs.futures import FutureLog
 from storage.dirs.identities import ensure_listed_once, settle_identities
 from storage.dirs.inventory import Inventory
-from storage.dirs.loading import DirLoading, LogToLoad
+from storage.dirs.loading import DirLoading, LogToLoad, is_log_folder
 from storage.dirs.log_dir import DATA_LOGS, LogDir
 from storage.dirs.moving import Moving, Retired
 from storage.dirs.opening import Opening
@@ -162,17 +162,26 @@ class LogManager:
 
     # --- loading: see storage.dirs.loading ---
 
+    def has_logs(self) -> bool:
+        """Tell whether there is a log to load. Raises: OSError. Blocking: disk."""
+        return any(
+            entry.is_dir and is_log_folder(entry.name)
+            for log_dir in self.online_dirs()
+            for entry in self._fs.list_dir(log_dir.path)
+        )
+
     def load_all(self, config_for: ConfigFor) -> None:
         """Load every log of every online directory here and now; see finish_loading. Blocking: disk, cpu."""
         for one in self.begin_loading(config_for):
             one.prepare()
         self.ensure_unique()
         for one in self.loading:
+            one.begin()
             one.work(one.add_worker())
         self.finish_loading()
 
     def begin_loading(self, config_for: ConfigFor) -> list[DirLoading]:
-        """Return the work for each online directory: prepare all, ensure_unique, work, finish_loading."""
+        """Return the work for each online directory: prepare all, ensure_unique, begin, work, finish_loading."""
 
         def open_log(one: LogToLoad, loading: DirLoading, progress: LoadProgress) -> PartitionLog:
             return self._opening.load(one, config_for(one.tp), loading, progress)

@@ -177,7 +177,7 @@ def test_a_damaged_metadata_log_ends_the_start_before_anything_is_moved(broker_f
     (line,) = done.stderr.splitlines()
     assert str(segment) in line and "damaged" in line
     assert {"t-0", "u-0"} <= {entry.name for entry in broker.data_directory.iterdir()}
-    assert not marker_of(broker).exists(), "what was not loaded has not been closed"
+    assert marker_of(broker).exists(), "what was not opened is as the stop before has left it"
     segment.write_bytes(whole)
     broker.start()
     with RawClient((broker.host, broker.port)) as client:

@@ -46,6 +46,7 @@ def opened(fs, path) -> LogDir:
     log_dir = LogDir(fs, str(path))
     log_dir.open()
     log_dir.settle_identity("cluster", 1, SeededRng(1))
+    log_dir.write_identity()
     return log_dir
 
 

@@ -54,12 +54,15 @@ def test_a_fresh_directory_is_formatted_and_found_again(manager_of, tmp_path):
 
 
 def test_only_fresh_directories_take_the_cluster_id_that_is_wanted(fs, clock, rng, tmp_path):
-    def cluster_of(wanted: str | None) -> str:
+    def cluster_of(wanted: str | None, *, is_refused: bool = False) -> str:
         manager = LogManager(fs, clock, rng, [str(tmp_path / "a")])
         found = manager.open_dirs(1, wanted)
+        if not is_refused:
+            manager.load_all(lambda tp: CONFIG)
         manager.close()
         return found
 
+    assert cluster_of("refused", is_refused=True) == "refused"
     assert cluster_of("wanted") == "wanted"
     assert cluster_of("another") == "wanted"
     assert cluster_of(None) == "wanted"
