@@ -5,7 +5,8 @@ is imported when it is called, so `odradek topics --list` does not pay for a bro
 wrong is one line on standard error.
 
 Exit status: 0 when all went well, 1 for what was refused or failed, 2 for a command that is not known and for arguments
-of `serve` and `config` that are not understood; tools that stand in for Kafka's scripts end with 1 then, as those do.
+of `serve`, `config` and `verify` that are not understood; `verify` has 1 for faults and 2 for what it could not check;
+tools that stand in for Kafka's scripts end with 1 then, as those do.
 130 after Ctrl-C, 141 when whoever read the output went away.
 """
 

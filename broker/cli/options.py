@@ -16,7 +16,7 @@ HELP_WIDTH = 100
 MISUSED_TOOL = 1
 """The exit status of Kafka's tools for arguments they do not understand."""
 MISUSED_BROKER = 2
-"""That of `serve` and `config`: a supervisor can tell a wrong command line from a failed start."""
+"""That of `serve` and `config`: a supervisor can tell a wrong command line from a failed start. `verify` has it too."""
 
 
 class _Help(argparse.HelpFormatter):

@@ -1,7 +1,7 @@
 """`odradek verify <directory> …`: the faults of log directories, of a stopped broker or of a copy; one line each.
 
-Exit status 1 if there is a fault. Notes, which are states that an unclean stop leaves and the next start mends, do not
-change it.
+Exit status 1 if there is a fault, 2 if nothing can be said of them. Notes, which are states that an unclean stop leaves
+and the next start mends, do not change it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from broker.offline.verify.run import CannotVerify, Verification, Verified
 TEXT = (
     "Check log directories of a broker that is stopped, or copies of them: every batch and record, index, snapshot and "
     "checkpoint, and whether they fit together. Nothing is written. Name all directories of a broker at once, so that "
-    "what one says of another can be checked; the folder of one partition is checked by itself."
+    "what one says of another can be checked; the folder of one partition is checked by itself. "
+    "Exit status: 0 without faults, 1 with faults, 2 if nothing could be checked: a directory that is missing or in use by "
+    "a broker, or a command line that is not understood."
 )
+FAULTS = 1
+CANNOT_VERIFY = 2
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Check the directories; 1 when there are faults."""
-    parser = Parser("verify", TEXT)
+    """Check the directories; the exit status tells of faults. Raises: CommandError when they cannot be checked."""
+    parser = Parser("verify", TEXT, misuse_status=CANNOT_VERIFY)
     parser.add_argument(
         "directories", nargs="+", metavar="directory", help="an entry of log.dirs, or a partition's folder"
     )
@@ -52,9 +56,9 @@ def run(arguments: Sequence[str]) -> int:
         with Progress("verifying", work.size_bytes) as progress:
             verified = work.run(progress.advance)
     except CannotVerify as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), status=CANNOT_VERIFY) from error
     _print(verified, time.monotonic() - began_s, as_json=options.json)
-    return 1 if verified.fault_count else 0
+    return FAULTS if verified.fault_count else 0
 
 
 def _print(verified: Verified, duration_s: float, *, as_json: bool) -> None:

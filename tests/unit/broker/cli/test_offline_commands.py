@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.cli import main
+from broker.cli.verify import CANNOT_VERIFY
 from storage.env.posix import PosixFileSystem
 from tests.harness import batches
 
@@ -88,9 +89,9 @@ def test_a_fault_is_a_line_and_a_status(folder: Path, capsys: pytest.CaptureFixt
 
 def test_a_directory_in_use_is_refused_unless_forced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lock = PosixFileSystem().lock(str(folder.parent / ".lock"))
-    assert main(["verify", str(folder.parent)]) == 1
+    assert main(["verify", str(folder.parent)]) == CANNOT_VERIFY
     assert "is in use by a broker" in capsys.readouterr().err
-    assert main(["verify", str(folder)]) == 1
+    assert main(["verify", str(folder)]) == CANNOT_VERIFY
     assert main(["verify", "--force", str(folder)]) == 0
     lock.release()
 
@@ -123,5 +124,13 @@ def test_other_topics_are_left_out(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_what_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(tmp_path / "none")]) == 1
+    assert main(["verify", str(tmp_path / "none")]) == CANNOT_VERIFY
     assert capsys.readouterr().err == f"odradek: cannot read {tmp_path / 'none'}: No such file or directory\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--jobs", "many", "here"], ["--no-such-option", "here"]])
+def test_a_command_line_that_is_not_understood_is_no_fault(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", *arguments]) == CANNOT_VERIFY
+    assert "see `odradek verify --help`" in capsys.readouterr().err
