@@ -22,8 +22,8 @@ TEXT = (
     "Check log directories of a broker that is stopped, or copies of them: every batch and record, index, snapshot and "
     "checkpoint, and whether they fit together. Nothing is written. Name all directories of a broker at once, so that "
     "what one says of another can be checked; the folder of one partition is checked by itself. "
-    "Exit status: 0 without faults, 1 with faults, 2 if nothing could be checked: a directory that is missing or in use by "
-    "a broker, or a command line that is not understood."
+    "Exit status: 0 without faults, 1 with faults, 2 if nothing could be checked: a directory that is missing or in "
+    "use by a broker, or a command line that is not understood."
 )
 FAULTS = 1
 CANNOT_VERIFY = 2
