@@ -98,7 +98,7 @@ class LogConfig:
 
         The two exclude each other, but what was stored by hand may hold both.
         """
-        return "compact" in self.cleanup_policy and self.delivery_mode != "scheduled"
+        return "compact" in self.cleanup_policy and not self.is_scheduled
 
     @property
     def is_scheduled(self) -> bool:
@@ -108,7 +108,7 @@ class LogConfig:
     @property
     def is_log_append_time(self) -> bool:
         """Tell whether the broker's clock stamps every batch; not on a scheduled log, as above."""
-        return self.message_timestamp_type == "LogAppendTime" and self.delivery_mode != "scheduled"
+        return self.message_timestamp_type == "LogAppendTime" and not self.is_scheduled
 
     @property
     def max_segment_ms(self) -> int:

@@ -151,7 +151,7 @@ def validate(
         first_null_key >= 0
         and "compact" in config.cleanup_policy
         and not attributes & CONTROL_BIT
-        and config.is_compact
+        and not config.is_scheduled
     ):
         _refuse_records(header, data, start, config, now_ms)
     if config.message_timestamp_type == "CreateTime" or config.is_scheduled:
