@@ -38,6 +38,7 @@ ROUNDING_MS = 2
 """So far apart may two clocks run that are read in whole milliseconds, twice each."""
 MAX_SEARCHES = 2
 MAX_ATTEMPTS = 4
+"""So many searches of a log one after the other may come to nothing."""
 MAX_STALE_ENTRIES = 1_024
 NEVER = LONG_MAX
 
@@ -258,7 +259,9 @@ class DeliveryScheduler:
 
     async def _search(self, partition: Partition) -> bool:
         """Search a log until its watermark says all that is due; tell whether it does."""
-        for _ in range(MAX_ATTEMPTS):
+        attempts_left = MAX_ATTEMPTS
+        while attempts_left:
+            attempts_left -= 1
             log, delivery = partition.log, partition.delivery
             if delivery is None:
                 return True
@@ -274,6 +277,7 @@ class DeliveryScheduler:
                     logger.error("records may be late, as a search fails partition=%s reason=%s", partition.tp, failure)
                 return False
             if delivery.take(search, outcome):
+                attempts_left = MAX_ATTEMPTS  # the next one goes on from there
                 partition.wake()
             partition.release_due()
         return False

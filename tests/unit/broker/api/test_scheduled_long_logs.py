@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.log import pending_search
 from tests.harness.scheduled import E_MS, TOPIC, Scheduled
 from tests.sim.faulty_fs import FaultyFS
 from tests.unit.broker.api.test_fetch import Consumer, until
@@ -68,6 +69,18 @@ async def test_the_latest_offset_and_a_deletion_wait_until_a_long_log_is_known(b
         broker.append(1000)
     broker.hosted.clock.wall_ms += HOUR_MS
     assert await broker.delete_records(-1) == (0, 2 * MANY + 1)
+
+
+async def test_a_log_of_very_many_segments_is_searched_to_its_end(
+    broker: Scheduled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending_search, "MAX_SEGMENTS", 1)
+    broker.configure(segment_bytes=100)
+    fill(broker, 80)
+    broker = await broker.restart()
+    broker.hosted.clock.wall_ms += 1000 + E_MS
+    assert await broker.list_offset() == 80
+    await broker.close()
 
 
 async def test_who_waits_for_a_search_is_let_go_when_its_topic_is_deleted(broker: Scheduled) -> None:
