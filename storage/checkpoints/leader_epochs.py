@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from storage.checkpoints.lines import TMP_SUFFIX, read_lines, render_lines
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
+
+SAVE_SUFFIX = ".save" + TMP_SUFFIX
+"""Of the write that a flush brings, in a thread of its own."""
 
 
 def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
@@ -23,8 +26,21 @@ def read_leader_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     return entries
 
 
-def write_leader_epochs(fs: FileSystem, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Atomically replace the file without syncing its directory. Blocking: disk."""
-    temporary = path + TMP_SUFFIX
+def write_leader_epochs(
+    fs: FileSystem,
+    path: str,
+    entries: Iterable[tuple[int, int]],
+    *,
+    suffix: str = TMP_SUFFIX,
+    is_wanted: Callable[[], bool] = lambda: True,
+) -> None:
+    """Atomically replace the file without syncing its directory, if that is still wanted then. Blocking: disk.
+
+    Whoever may write at the same time in another thread needs another suffix.
+    """
+    temporary = path + suffix
     fs.write_file(temporary, render_lines(f"{epoch} {start_offset}" for epoch, start_offset in entries))
-    fs.rename(temporary, path)
+    if is_wanted():
+        fs.rename(temporary, path)
+    else:
+        fs.unlink(temporary)

@@ -3,6 +3,9 @@
 An append only notes its epoch here. The file follows with the next flush, before the recovery point passes the first
 batch of the epoch: above it a restart finds the epoch again in the batches, below it would not. An epoch without
 batches needs no file: loading drops it anyway. Truncations may be lost in a crash, loading repeats them.
+
+A truncation writes at once, on the owner's side, while a flush may be writing what was planned before. Each has its own
+temporary file, and the older one gives way; where it is too late for that, the next flush writes once more.
 Source: Kafka's LeaderEpochFileCache; KIP-101, KIP-279, KAFKA-15305.
 """
 
@@ -10,11 +13,10 @@ from __future__ import annotations
 
 import logging
 import os.path
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from storage.checkpoints.leader_epochs import read_leader_epochs, write_leader_epochs
+from storage.checkpoints.leader_epochs import SAVE_SUFFIX, read_leader_epochs, write_leader_epochs
 from storage.env.fs import FileSystem
 from storage.errors import CorruptCheckpoint
 from storage.segment.names import LEADER_EPOCH_CHECKPOINT
@@ -29,7 +31,7 @@ logger: Final = logging.getLogger(__name__)
 class LeaderEpochCache:
     """The epochs in which batches of this log were written."""
 
-    __slots__ = ("_directory", "_entries", "_fs", "_has_early_entries", "_unsaved_from", "latest_epoch")
+    __slots__ = ("_directory", "_entries", "_fs", "_has_early_entries", "_unsaved_from", "latest_epoch", "version")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
@@ -37,6 +39,7 @@ class LeaderEpochCache:
         self._entries: list[tuple[int, int]] = []  # (epoch, start offset)
         self.latest_epoch = NO_EPOCH  # of the last entry; read on each append
         self._unsaved_from = _NOTHING  # the lowest start offset of an epoch that the file lacks
+        self.version = 0  # counts the writes of truncations
         self._has_early_entries = False  # the file still tells of epochs below the log start
 
     def load(self) -> None:
@@ -78,7 +81,7 @@ class LeaderEpochCache:
 
     def plan_save(self) -> EpochSave:
         """Return the write that brings the file up to date, for any thread; what is assigned from now on waits."""
-        save = EpochSave(self, self._directory, tuple(self._entries), self._unsaved_from)
+        save = EpochSave(self, self._directory, tuple(self._entries), self._unsaved_from, self.version)
         self._note_saved()
         return save
 
@@ -86,10 +89,20 @@ class LeaderEpochCache:
         """Take back a write that did not happen."""
         self._unsaved_from = min(self._unsaved_from, save.unsaved_from)
 
-    def write(self, directory: str, entries: Iterable[tuple[int, int]]) -> None:
-        """Write entries into the file; nothing happens where the log has left the directory. Blocking: disk."""
-        if directory == self._directory:  # else a new log may have its name by now
-            write_leader_epochs(self._fs, self._path(), entries)
+    def saved(self, save: EpochSave) -> None:
+        """Note a write that a flush has done: one that a truncation has overtaken is to be repeated."""
+        if save.version != self.version:
+            self.save_failed(save)
+
+    def write(self, save: EpochSave) -> None:
+        """Write what was planned, unless the log has left the directory or its epochs were cut. Blocking: disk."""
+
+        def is_wanted() -> bool:
+            # A new log may have the directory's name by now.
+            return save.directory == self._directory and save.version == self.version
+
+        if is_wanted():
+            write_leader_epochs(self._fs, self._path(), save.entries, suffix=SAVE_SUFFIX, is_wanted=is_wanted)
 
     def _note_saved(self) -> None:
         self._unsaved_from, self._has_early_entries = _NOTHING, False
@@ -149,7 +162,8 @@ class LeaderEpochCache:
     def _replace_and_write(self, entries: list[tuple[int, int]]) -> None:
         if entries != self._entries:
             self._replace(entries)
-            self.write(self._directory, entries)
+            self.version += 1
+            write_leader_epochs(self._fs, self._path(), entries)
             self._note_saved()
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
@@ -165,10 +179,11 @@ class EpochSave:
     """What the file is to hold, as of the plan of a flush."""
 
     _cache: LeaderEpochCache
-    _directory: str
-    _entries: tuple[tuple[int, int], ...]
+    directory: str
+    entries: tuple[tuple[int, int], ...]
     unsaved_from: int
+    version: int
 
     def run(self) -> None:
         """Write the file; the caller syncs the directory before it relies on the rename. Blocking: disk; any thread."""
-        self._cache.write(self._directory, self._entries)
+        self._cache.write(self)

@@ -169,6 +169,8 @@ def _new_names(state: LogState) -> tuple[str, ...]:
 def note_flushed(state: LogState, plan: FlushPlan) -> None:
     """Move the recovery point after a successful run; a truncation meanwhile is respected."""
     plan.release()
+    if plan.epochs is not None:
+        state.epochs.saved(plan.epochs)
     state.offsets.advance_recovery_point(min(plan.target_offset, state.offsets.log_end_offset))
     state.last_flush_ms = state.clock.now_ms()
     state.stats.flushes += 1

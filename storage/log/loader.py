@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import CorruptBatch
+from storage.checkpoints.leader_epochs import SAVE_SUFFIX
 from storage.checkpoints.lines import TMP_SUFFIX
 from storage.compaction.swap import complete_swaps, remove_leftovers
 from storage.env.fs import DirEntry
@@ -146,8 +147,9 @@ def _find_segments(
         elif file.kind in INDEX_SUFFIXES and segment_file(file.base_offset, LOG_SUFFIX) not in entries:
             logger.warning("removing an index without its log path=%s", os.path.join(state.path, name))
             state.fs.unlink(os.path.join(state.path, name))
-    if LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX in entries:
-        state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + TMP_SUFFIX))
+    for suffix in (TMP_SUFFIX, SAVE_SUFFIX):
+        if LEADER_EPOCH_CHECKPOINT + suffix in entries:
+            state.fs.unlink(os.path.join(state.path, LEADER_EPOCH_CHECKPOINT + suffix))
     return [
         segment
         for segment in state.segments

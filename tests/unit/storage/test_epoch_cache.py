@@ -1,5 +1,6 @@
 import pytest
 
+from storage.env.posix import PosixFileSystem
 from storage.epochs.cache import LeaderEpochCache
 
 
@@ -103,3 +104,44 @@ def test_a_write_has_the_entries_of_its_plan_and_leaves_alone_what_has_taken_the
     cache.move_to_directory(str(tmp_path / "elsewhere"))
     save.run()
     assert not file.exists()
+
+
+class InterruptedFS(PosixFileSystem):
+    """Lets something happen in the middle of the write that a flush has planned."""
+
+    __slots__ = ("meanwhile", "when")
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self.when = when
+        self.meanwhile = None
+
+    def _come(self, where: str) -> None:
+        if where == self.when and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        super().write_file(path, data, sync=sync)
+        self._come("written")
+
+    def rename(self, source: str, target: str) -> None:
+        self._come("about to be renamed")
+        super().rename(source, target)
+
+
+@pytest.mark.parametrize("when", ["written", "about to be renamed"])
+def test_a_truncation_in_the_middle_of_a_flush_has_the_last_word(tmp_path, when):
+    fs = InterruptedFS(when)
+    cache = LeaderEpochCache(fs, str(tmp_path))
+    for epoch, start in ((0, 0), (3, 5), (7, 9)):
+        cache.assign(epoch, start)
+    save = cache.plan_save()
+    fs.meanwhile = lambda: cache.truncate_from_end(6)
+    save.run()
+    cache.saved(save)
+    if when == "about to be renamed":
+        assert cache.lacks_file(6), "it came too late to stop the rename, so the next flush writes again"
+        cache.plan_save().run()
+    assert [path.name for path in tmp_path.iterdir()] == ["leader-epoch-checkpoint"]
+    assert (tmp_path / "leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 5\n"
