@@ -110,13 +110,11 @@ class OffsetsApi:
 
         Raises: LogClosed when the log never stands still; broker.partition.errors, storage.errors.
         """
+        if entry.timestamp == LATEST:
+            await self._partitions.get(topic, entry.partition_index).catch_up()
         for _ in range(MAX_ATTEMPTS):
             partition = self._partitions.get(topic, entry.partition_index)
             partition.ensure_leader(entry.current_leader_epoch)
-            if entry.timestamp == LATEST:
-                await partition.catch_up()
-                partition = self._partitions.get(topic, entry.partition_index)
-                partition.ensure_leader(entry.current_leader_epoch)
             found = _known(partition, entry.timestamp, request)
             if not isinstance(found, TimeSearch):
                 return found
