@@ -14,6 +14,7 @@ import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
 
+from broker.cli.delays import clock_ahead, warn_if_shown_at_once
 from broker.cli.errors import CommandError
 from broker.cli.line_reader import LineReader, lines_of
 from broker.cli.online import add_connection_options, connected, read_property_file
@@ -26,7 +27,6 @@ from protocol.records.compression import Codec
 
 PIECE_BYTES = 256 << 10
 WAITS_FOR_TOPIC_S = 10.0
-LAST_TIMESTAMP_MS = (1 << 63) - 1
 JAVA_READERS = ("org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 WITHOUT_EFFECT = (
     "timeout",
@@ -51,6 +51,8 @@ def run(arguments: Sequence[str]) -> int:
     with connected(options, defaults, properties) as client:
         producer = Producer(client, options.topic, settings)
         _send(producer, reader, options)
+        if options.delay_ms is not None and producer.sent:
+            warn_if_shown_at_once(client, options.topic)
     if options.json:
         print_json({"topic": options.topic, "sent": producer.sent, "failed": producer.failed})
     if producer.failed:
@@ -145,16 +147,8 @@ def _settings(options: Namespace, properties: Mapping[str, str]) -> ProducerSett
         delivery_timeout_s=_number(properties, "delivery.timeout.ms", int(usual.delivery_timeout_s * 1000)) / 1000,
         max_block_s=_number(properties, "max.block.ms", int(usual.max_block_s * 1000)) / 1000,
         is_idempotent=properties.get("enable.idempotence", "true").strip().lower() != "false",
-        now_ms=usual.now_ms if options.delay_ms is None else _ahead(usual.now_ms, options.delay_ms),
+        now_ms=usual.now_ms if options.delay_ms is None else clock_ahead(usual.now_ms, options.delay_ms),
     )
-
-
-def _ahead(now_ms: Callable[[], int], delay_text: str) -> Callable[[], int]:
-    """Return a clock that is ahead; it ends with the last timestamp there is, which never comes due."""
-    if not delay_text.isdecimal():
-        raise CommandError(f"Invalid value {delay_text} for --delay-ms: expected a number of milliseconds, at least 0")
-    delay_ms = int(delay_text)
-    return lambda: min(now_ms() + delay_ms, LAST_TIMESTAMP_MS)
 
 
 def _number(properties: Mapping[str, str], name: str, default: int) -> int:

@@ -151,6 +151,6 @@ KEYS: tuple[ConfigKey, ...] = (
         250,
         Range(1),
         LOW,
-        "By how much clocks may differ: a scheduled record becomes visible so long after its time.",
+        "By how much the clock may be ahead: a scheduled record becomes visible so long after its time.",
     ),
 )

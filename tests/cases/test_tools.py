@@ -137,7 +137,8 @@ def test_lines_are_stamped_with_the_time_after_a_delay(
     before = int(time.time() * 1000)
     done = produce(bootstrap, b"a\nb\n", "--topic", topic, "--delay-ms", delay, "--batch-size", "1")
     after = int(time.time() * 1000)
-    assert done.returncode == 0, done.stderr
+    warning = f"odradek: topic {topic} does not have delivery.mode=scheduled, so its records are visible at once\n"
+    assert (done.returncode, done.stderr.decode()) == (0, warning)
     with RawClient((shared_broker.host, shared_broker.port)) as client:
         stamps = [
             parse_header(data, position).max_timestamp
@@ -146,6 +147,12 @@ def test_lines_are_stamped_with_the_time_after_a_delay(
         ]
     assert len(stamps) == 2, "a batch of one record has a time of its own"
     assert all(is_stamped(stamp, before, after) for stamp in stamps), stamps
+
+
+def test_a_topic_that_delays_needs_no_warning(bootstrap: str, topic: str) -> None:
+    cli.run("configs", "--alter", "--topic", topic, "--add-config", "delivery.mode=scheduled", bootstrap=bootstrap)
+    done = produce(bootstrap, b"a\n", "--topic", topic, "--delay-ms", "5000")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("delay", ["-1", "5s", ""])

@@ -1,0 +1,34 @@
+"""Records with a time to come, as `odradek produce --delay-ms` sends them, and which topics show them only then."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from broker.cli.errors import CommandError
+from broker.client.client import Client
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+LAST_TIMESTAMP_MS = (1 << 63) - 1
+MODE = "delivery.mode"
+TOPIC_RESOURCE = 2
+
+
+def clock_ahead(now_ms: Callable[[], int], delay_text: str) -> Callable[[], int]:
+    """Return a clock that is ahead; it ends with the last timestamp there is, which never comes due."""
+    if not delay_text.isdecimal():
+        raise CommandError(f"Invalid value {delay_text} for --delay-ms: expected a number of milliseconds, at least 0")
+    delay_ms = int(delay_text)
+    return lambda: min(now_ms() + delay_ms, LAST_TIMESTAMP_MS)
+
+
+def warn_if_shown_at_once(client: Client, topic: str) -> None:
+    """Say on standard error that a topic delays nothing, which is an easy mistake and shows nowhere else."""
+    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MODE])
+    response = client.ask(DescribeConfigsRequest(resources=[resource]))
+    modes = [row.value for result in response.results if not result.error_code for row in result.configs]
+    if modes != ["scheduled"]:
+        print(
+            f"odradek: topic {topic} does not have {MODE}=scheduled, so its records are visible at once",
+            file=sys.stderr,
+        )
