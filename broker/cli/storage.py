@@ -79,6 +79,8 @@ def _format(config: BrokerConfig, options: Namespace) -> int:
             )
     manager = LogManager(fs, SystemClock(), SystemRng(), config.log_dirs)
     cluster_id = manager.open_dirs(config.node_id, options.cluster_id)
+    for log_dir in manager.online_dirs():
+        log_dir.write_identity()
     manager.close(clean=False)  # there is nothing in them that could be
     fresh = [path for path in config.log_dirs if formatted.get(path) is None]
     print_lines(f"Formatting log directory {path} with cluster.id {cluster_id}." for path in fresh)
