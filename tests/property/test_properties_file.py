@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.errors import InvalidConfig
 from config.sources import parse_properties
 
 KEYS = st.text(
@@ -38,6 +39,10 @@ def test_round_trip(properties):
 
 @settings(max_examples=100)
 @given(st.text(max_size=200))
-def test_any_text_is_parsed_without_failing(text):
-    for value in parse_properties(text, "f").values():
-        assert value.origin.startswith("f:")
+def test_any_text_is_parsed_or_refused_for_an_unfinished_escape(text):
+    try:
+        values = parse_properties(text, "f").values()
+    except InvalidConfig as refusal:
+        assert "\\u" in text and "(f:" in str(refusal)
+    else:
+        assert all(value.origin.startswith("f:") for value in values)
