@@ -6,6 +6,7 @@ import pytest
 
 from tests.faults.rig import HIGH_WATERMARKS, TOPIC, Rig
 from tests.harness import batches
+from tests.harness.admin import set_configs
 from tests.harness.mounts import MIB
 from tests.harness.raw import eventually
 
@@ -55,14 +56,16 @@ def test_a_topic_is_created_elsewhere_when_a_directory_takes_no_file(rig: Rig) -
 
 def test_a_cleaning_without_space_waits_for_it_and_disturbs_nobody(rig: Rig) -> None:
     rig.start(
-        {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01"},
+        {"log.cleaner.backoff.ms": "100"},
         cleanup_policy="compact",
         segment_bytes=str(MIB),
+        min_cleanable_dirty_ratio="1",
     )
     compacted = rig.on(rig.bad)[0]
     rig.disk.fill(leave_bytes=3 * MIB)
     compacted.send_many(rig.client, 40)
     rig.disk.fill()
+    set_configs(rig.client, TOPIC, min_cleanable_dirty_ratio="0.01")
     eventually(lambda: "cleaning failed" in rig.broker.log_text())
     compacted.send_many(rig.client, 1, size=10)
     compacted.check(rig.client)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import urllib.error
 from pathlib import Path
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.harness.broker import BrokerProcess
 from tests.harness.chromium import Chromium
+from tests.harness.held_file import environment_that_holds
 from tests.page.conftest import HELD_BACK, HOSTILE_GROUP, RECORDS, SCHEDULED, address
 from tests.page.looking import FOCUSED, REACHABLE, TEXTS, TOO_WIDE, contrast, table, text
 
@@ -243,10 +243,8 @@ def test_while_the_broker_starts_it_says_how_far_it_is(browser: Chromium, quiet_
     producer.produce("t", b"x", partition=5)
     assert producer.flush(10) == 0
     quiet_broker.stop()
-    # Whoever opens a pipe to read waits until somebody writes: the loading of this log stands still.
     held = quiet_broker.log_directories[0] / "t-5" / "leader-epoch-checkpoint"
-    held.unlink()
-    os.mkfifo(held)
+    quiet_broker.environment = environment_that_holds(held, quiet_broker.directory / "shim")
     quiet_broker.launch()
 
     def is_loading() -> bool:
