@@ -84,6 +84,9 @@ class HttpSide:
         self._parts.lines.close()
         await self._server.close()
         await self._metrics.close()
+
+    async def leave_logs(self) -> None:
+        """Look into no log any more: they are about to be closed, by other threads."""
         await self._lag.close()
 
     async def _scrape(self, accept: str, accept_encoding: str) -> Scraped:

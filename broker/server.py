@@ -290,6 +290,7 @@ class Broker:
         self._metadata_dir = take_metadata_dir(self._fs, self._rng, self._logs, self._config, self._cluster_id)
 
     async def _close_logs(self) -> None:
+        await self._http.leave_logs()
         await self._recovery.close()
         if self._metadata_dir not in self._logs.dirs:
             self._metadata_dir.mark_clean(-1)

@@ -38,18 +38,22 @@ class LagWatch:
         self._times: RecordTimes | None = None
         self._tasks = TaskOwner("lag")
         self._looking: asyncio.Task[None] | None = None
+        self._is_closed = False
         self.latest = LagSnapshot()
 
     async def look(
         self, image: ClusterImage, shards: Callable[[], list[GroupShard]], *, with_first_records: bool
     ) -> None:
-        """Look at all groups, or wait for a look that is being taken."""
+        """Look at all groups, or wait for a look that is being taken; nothing more is seen after `close`."""
+        if self._is_closed:
+            return
         if self._looking is None or self._looking.done():
             self._looking = self._tasks.spawn("look", self._look(image, shards(), with_first_records))
         await asyncio.wait((self._looking,))
 
     async def close(self) -> None:
-        """Look no more."""
+        """Look no more, and into no log."""
+        self._is_closed = True
         await self._tasks.close()
         if self._times is not None:
             await self._times.close()

@@ -448,6 +448,7 @@ class LogManager:
 
     def begin_closing(self) -> list[DirClosing]:
         """Return the work for each online directory, to be done by any threads before finish_closing."""
+        self.open_files.release_none()
         return [DirClosing(log_dir, self._inventory.all_in(log_dir)) for log_dir in self.online_dirs()]
 
     def finish_closing(self, closing: Iterable[DirClosing], *, broker_epoch: int = -1) -> None:

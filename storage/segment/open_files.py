@@ -55,6 +55,10 @@ class OpenFiles:
         if self.max_segments is not None and len(self._sizes) > self.max_segments and self._is_owner():
             self._trim(self.max_segments, kept=segment)
 
+    def release_none(self) -> None:
+        """Give back no files for others' sake any more: from now on other threads have the logs, and close them."""
+        self.max_segments = None
+
     def note_closed(self, segment: OpenSegment) -> None:
         """Count a segment no longer."""
         self._sizes.pop(segment, None)

@@ -283,3 +283,13 @@ async def test_groups_that_change_during_a_look_do_no_harm(bed: Bed, monkeypatch
     monkeypatch.setattr(bed.hosted.manager, "find", find)
     found = await bed.look()
     assert ("c", "t", "0") in found.partition_labels
+
+
+async def test_nothing_is_looked_at_any_more_once_the_logs_are_about_to_be_closed(bed: Bed) -> None:
+    bed.hosted.create("t")
+    bed.produce("t")
+    bed.commit("g", "t", 0)
+    before = await bed.look()
+    await bed.watch.close()
+    bed.produce("t")
+    assert await bed.look() is before

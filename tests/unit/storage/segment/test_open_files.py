@@ -2,6 +2,7 @@ import os
 import random
 
 from config.views import LogConfig
+from storage.dirs.manager import LogManager
 from storage.log.partition_log import PartitionLog
 from storage.segment.open_files import FILES_PER_SEGMENT, OpenFiles
 from storage.types import TopicPartition
@@ -142,3 +143,21 @@ def test_an_index_that_alone_is_looked_at_counts_as_well(fs, clock, rng, tmp_pat
     for log in logs:
         log.close()
     assert len(files) == 0
+
+
+def test_once_other_threads_close_the_logs_opening_one_takes_no_files_from_another(fs, clock, rng, tmp_path):
+    manager = LogManager(fs, clock, rng, [str(tmp_path)], open_files=OpenFiles(1))
+    manager.open_dirs(1)
+    manager.load_all(lambda tp: LogConfig())
+    logs = [manager.create(TopicPartition("t", number), bytes([number + 1] * 16), LogConfig()) for number in range(3)]
+    for log in logs:
+        append(log)
+    assert len(manager.open_files) == 1
+    closing = manager.begin_closing()
+    for log in logs:
+        append(log)
+    assert len(manager.open_files) == 3
+    for one in closing:
+        one.work()
+    manager.finish_closing(closing)
+    assert (len(manager.open_files), (tmp_path / ".kafka_cleanshutdown").exists()) == (0, True)
