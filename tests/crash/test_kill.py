@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 
 import pytest
 
+from tests.crash.kills import Kills, connect
 from tests.crash.load import (
     GroupMember,
     IdempotentProducer,
@@ -20,30 +20,12 @@ from tests.crash.load import (
 )
 from tests.harness import batches
 from tests.harness.broker import BrokerFactory, BrokerProcess
-from tests.harness.raw import RawClient, eventually
+from tests.harness.raw import eventually
 
 ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50"))
-LONGEST_LIFE_S = 0.8
-LONGEST_RECOVERY_S = 0.4
 # Every fifth start or so is killed while it recovers from the kill before.
-KILLED_WHILE_STARTING = 0.2
+KILLS = Kills(life_s=(0, 0.8), recovery_s=0.4, while_starting=0.2)
 GROUP = "survivors"
-
-
-def connect(broker: BrokerProcess) -> RawClient:
-    return RawClient((broker.host, broker.port), timeout_s=20)
-
-
-def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
-    """Kill the broker after a random while, perhaps once more while it starts, and wait until it is ready."""
-    moment = threading.Event()
-    moment.wait(rng.uniform(0, LONGEST_LIFE_S))
-    broker.kill()
-    if rng.random() < KILLED_WHILE_STARTING:
-        broker.launch()
-        moment.wait(rng.uniform(0, LONGEST_RECOVERY_S))
-        broker.kill()
-    broker.start()
 
 
 @pytest.mark.timeout(900)
@@ -64,7 +46,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_over_many_kills(
     try:
         eventually(lambda: member.committed > 0, within_s=30)
         for _ in range(rounds):
-            kill_and_start(broker, rng)
+            KILLS.kill_and_start(broker, rng)
             promised_commit = member.committed
             with connect(broker) as client:
                 for ledger in ledgers.values():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.kills import connect
 from tests.harness import batches
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerFactory, BrokerProcess
@@ -29,10 +30,6 @@ PROPERTIES = {
     "log.segment.delete.delay.ms": "100",
 }
 MODULE = b"broker.background.cleaner.process"
-
-
-def connect(broker: BrokerProcess) -> RawClient:
-    return RawClient((broker.host, broker.port), timeout_s=20)
 
 
 def cleaners_of(broker: BrokerProcess) -> list[int]:

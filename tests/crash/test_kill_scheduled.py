@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 
 import pytest
 
 from broker.offline.verify.run import Verification
 from storage.env.posix import PosixFileSystem
+from tests.crash.kills import Kills, connect
 from tests.crash.load import Load, all_of
 from tests.crash.scheduled_load import (
     DELAYS_MS,
@@ -19,8 +19,8 @@ from tests.crash.scheduled_load import (
     ScheduledProducer,
     ScheduledTransactions,
 )
-from tests.harness.broker import BrokerFactory, BrokerProcess, reference_wanted
-from tests.harness.raw import RawClient, eventually
+from tests.harness.broker import BrokerFactory, reference_wanted
+from tests.harness.raw import eventually
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
 
@@ -29,30 +29,12 @@ PARTITIONS = 6
 PLACES = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
 UNCERTAINTY_MS = 60
 ROUNDS = int(os.environ.get("ODRADEK_TEST_KILLS", "50")) // 12
-LONGEST_LIFE_S = 0.5
-LONGEST_RECOVERY_S = 0.3
-KILLED_WHILE_STARTING = 0.25
+KILLS = Kills(life_s=(0.1, 0.5), recovery_s=0.3, while_starting=0.25)
 PROPERTIES = {
     "odradek.log.delivery.clock.uncertainty.ms": str(UNCERTAINTY_MS),
     "transaction.state.log.num.partitions": "2",
     "offsets.topic.num.partitions": "2",
 }
-
-
-def connect(broker: BrokerProcess) -> RawClient:
-    return RawClient((broker.host, broker.port), timeout_s=20)
-
-
-def kill_and_start(broker: BrokerProcess, rng: random.Random) -> None:
-    """Kill the broker after a random while, perhaps once more while it starts."""
-    moment = threading.Event()
-    moment.wait(rng.uniform(0.1, LONGEST_LIFE_S))
-    broker.kill()
-    if rng.random() < KILLED_WHILE_STARTING:
-        broker.launch()
-        moment.wait(rng.uniform(0, LONGEST_RECOVERY_S))
-        broker.kill()
-    broker.start()
 
 
 @pytest.mark.timeout(300)
@@ -79,7 +61,7 @@ def test_scheduled_records_survive_kills_and_come_once_and_in_time(
                 lambda before=before: (len(promises.kept) > before and promises.pending_count() > 0) or broken(loads),
                 within_s=30,
             )
-            kill_and_start(broker, rng)
+            KILLS.kill_and_start(broker, rng)
             assert not broken(loads)
         all_of([producer, transactions], Load.stop)
         for reader in (follower, member):
