@@ -42,7 +42,7 @@ from broker.metadata.opening import (
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
 from broker.net.pages import PageLoader
-from broker.partition.delivery import DeliveryScheduler
+from broker.partition.delivery_scheduler import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 from broker.runtime.descriptors import ask_for_this_thread, first_reserved, open_segments
 from broker.runtime.garbage import Undisturbed

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from broker.metrics.catalog import delivery as rows
 from broker.metrics.instruments import DeliveryStats
 from broker.metrics.sources import ITEMS_PER_BREATH, AnySource, Line, Table, single, single_histogram
-from broker.partition.delivery import DeliveryScheduler
+from broker.partition.delivery_scheduler import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 
 

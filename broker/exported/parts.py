@@ -15,7 +15,7 @@ from broker.lifecycle import Lifecycle
 from broker.live_quotas import LiveQuotas
 from broker.metrics.instruments import BrokerStats
 from broker.net.listener import Listeners
-from broker.partition.delivery import DeliveryScheduler
+from broker.partition.delivery_scheduler import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 from broker.telemetry.store import ClientMetricsStore
 from storage.dirs.manager import LogManager

@@ -25,7 +25,7 @@ class DiskWork(Protocol):
 
 
 class Deliveries(Protocol):
-    """What partitions of scheduled topics leave to the scheduler (broker.partition.delivery)."""
+    """What partitions of scheduled topics leave to the scheduler (broker.partition.delivery_scheduler)."""
 
     def follow(self, partition: Partition) -> None:
         """Have `release_due` called when the next batch comes due, as long as the partition is scheduled and led."""

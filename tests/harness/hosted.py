@@ -23,7 +23,7 @@ from broker.metadata.image import (
     partitions_of,
 )
 from broker.metrics.instruments import DeliveryStats
-from broker.partition.delivery import DeliveryScheduler
+from broker.partition.delivery_scheduler import DeliveryScheduler
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import Partition
 from broker.runtime.pools import Pools
@@ -58,7 +58,7 @@ class ManualClock:
 
 
 class ManualTimers:
-    """Timers of a ManualClock, which moves on from call to call (broker.partition.delivery.Timers)."""
+    """Timers of a ManualClock, which moves on from call to call (broker.partition.delivery_scheduler.Timers)."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

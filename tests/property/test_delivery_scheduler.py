@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.partition.delivery import MAX_SLEEP_MS
+from broker.partition.delivery_scheduler import MAX_SLEEP_MS
 from broker.partition.partition import Partition
 from config.views import LogConfig
 from protocol.records.builder import build_batch

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from broker.partition.delivery import MAX_SLEEP_MS
+from broker.partition.delivery_scheduler import MAX_SLEEP_MS
 from broker.partition.errors import LogDirOffline, PartitionOffline
 from broker.partition.partition import HIGH_WATERMARK, READ_COMMITTED, READ_UNCOMMITTED
 from config.views import LogConfig, MoveConfig

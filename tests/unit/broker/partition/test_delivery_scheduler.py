@@ -1,19 +1,17 @@
-"""The scheduler of scheduled topics: when it wakes up, whom it looks at, and what it does about logs it must search."""
+"""The scheduler of scheduled topics: when it wakes up and whom it looks at."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from broker.metrics.instruments import DeliveryStats
-from broker.partition.delivery import MAX_STALE_ENTRIES, ROUNDING_MS, DeliveryScheduler
+from broker.partition.delivery_scheduler import MAX_STALE_ENTRIES, ROUNDING_MS
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
+from tests.harness.delivery_stands import Stands
 from tests.harness.hosted import NODE_ID, OTHER_ID
 from tests.harness.scheduled import E_MS, FOREVER, SCHEDULED, TOPIC, Scheduled
 
@@ -157,94 +155,6 @@ async def test_a_small_step_of_the_clock_is_what_the_uncertainty_is_for(
     assert not caplog.records
 
 
-class Stand:
-    """Stands for a partition whose first batch is due at a time, and which takes some of the loop's to be released."""
-
-    def __init__(self, tp: str, rig: Stands, due_ms: int) -> None:
-        self.tp = tp
-        self.rig = rig
-        self.due_ms: int | None = due_ms
-        self.is_behind = False
-        self.has_failed = False
-        self.log = self
-        self.delivery: Stand | None = self
-        self.fails = False
-        self.path = f"/{tp}"
-
-    def plan_search(self, now_ms: int) -> Stand | None:
-        return self if self.is_behind else None
-
-    def run(self) -> None:
-        self.rig.searched.append(self.tp)
-        if self.fails:
-            raise RuntimeError("out of order")
-
-    def take(self, search: Stand, found: None) -> bool:
-        self.is_behind = False
-        return False
-
-    def release_due(self) -> None:
-        self.rig.clock.now_ns += 400_000
-        self.rig.released.append(self.tp)
-        if self.fails:
-            raise RuntimeError("out of order")
-        self.due_ms = None
-        self.rig.deliveries.follow(self)  # type: ignore[arg-type]
-
-
-class FineClock:
-    """One clock that is both, in nanoseconds."""
-
-    now_ns = 0
-
-    def now_ms(self) -> int:
-        return self.now_ns // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        return self.now_ns
-
-
-class Stands:
-    """A scheduler of stands; its timers are called by hand."""
-
-    def __init__(self) -> None:
-        self.clock = FineClock()
-        self.calls: list[tuple[float, Callable[[], None]]] = []
-        self.stats = DeliveryStats()
-        self.released: list[str] = []
-        self.searched: list[str] = []
-        self.deliveries = DeliveryScheduler(self, self.clock, self.run_io, E_MS, self.stats)
-
-    async def run_io(self, log_dir: str, call: Callable[[], Any]) -> Any:
-        call()
-        await asyncio.sleep(0)
-
-    async def searches_end(self) -> None:
-        """Let the loop turn often enough for all searches."""
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert not self.deliveries._searching_count
-
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Stands:
-        self.calls.append((delay_ms, callback))
-        return self
-
-    def cancel(self) -> None:
-        self.calls.pop()
-
-    def stand(self, due_ms: int) -> Stand:
-        stand = Stand(f"t-{len(self.deliveries)}", self, due_ms)
-        self.deliveries.follow(stand)  # type: ignore[arg-type]
-        return stand
-
-    def run_next(self) -> float:
-        ((delay_ms, callback),) = self.calls
-        self.calls.clear()
-        self.clock.now_ns += int(delay_ms * 1_000_000)
-        callback()
-        return delay_ms
-
-
 async def test_a_pass_over_many_partitions_lets_the_loop_go_on_after_each_millisecond() -> None:
     rig = Stands()
     for _ in range(7):
@@ -294,39 +204,6 @@ async def test_a_pass_that_is_cut_short_by_the_last_topic_leaves_nothing_behind(
     assert not rig.calls
     rig.stand(90)
     assert rig.calls
-
-
-async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> None:
-    rig = Stands()
-    stands = [rig.stand(50) for _ in range(3)]
-    for stand in stands:
-        stand.is_behind = True
-    rig.run_next()
-    assert not rig.searched
-    await rig.deliveries.catch_up(stands[2])  # type: ignore[arg-type]
-    assert rig.searched[0] == "t-2"
-    await rig.searches_end()
-    assert sorted(rig.searched) == ["t-0", "t-1", "t-2"]
-    await rig.deliveries.close()
-
-
-async def test_a_search_that_goes_wrong_does_not_keep_the_others_and_is_made_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    rig = Stands()
-    first, second, _ = stands = [rig.stand(50) for _ in range(3)]
-    for stand in stands:
-        stand.is_behind = True
-    rig.run_next()
-    first.fails = second.fails = True
-    await rig.searches_end()
-    assert rig.searched == ["t-0", "t-1", "t-2"] and "out of order" in caplog.text
-    first.fails = second.fails = False
-    while rig.run_next() < 900:
-        pass
-    await rig.searches_end()
-    assert rig.searched[3:] == ["t-0", "t-1"]
-    await rig.deliveries.close()
 
 
 async def test_deadlines_that_were_overtaken_are_not_kept_for_ever() -> None:

@@ -5,28 +5,27 @@ makes nothing visible early and a fetch that comes late sees all that is due. Th
 is slept by: a pass comes at least every second, so a clock that is set is noticed, but there is none, and no timer,
 while no topic is scheduled.
 
-A pass looks at partitions whose first pending batch has come due. One whose log is too long for that is searched in the
-I/O pool of its directory, a few at a time; until then its watermark is only too low.
+A pass looks at partitions whose first pending batch has come due. One whose log is too long for that is searched beside
+the loop (broker.partition.delivery_searches); until then its watermark is only too low.
 """
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import logging
-import os.path
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 from broker.metrics.instruments import DeliveryStats
+from broker.partition.delivery_searches import DeliverySearches, RunIo
 from broker.partition.partition import Partition
 from broker.runtime.tasks import TaskOwner
 from broker.runtime.turns import TURN_NS
 from config.views import LONG_MAX
 from storage.env.clock import Clock, monotonic_ms
-from storage.errors import LogClosed, StorageError
+from storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +35,6 @@ RETRY_MS = 1_000
 """After so long a log is searched again that could not be read, or that changes faster than it can be searched."""
 ROUNDING_MS = 2
 """So far apart may two clocks run that are read in whole milliseconds, twice each."""
-MAX_SEARCHES = 2
-MAX_ATTEMPTS = 4
-"""So many searches of a log one after the other may come to nothing."""
 MAX_STALE_ENTRIES = 1_024
 NEVER = LONG_MAX
 
@@ -58,17 +54,12 @@ class Timers(Protocol):
         ...
 
 
-RunIo = Callable[[str, Callable[[], Any]], Awaitable[Any]]
-"""Runs a call that waits for the disk of a log directory."""
-
-
 class DeliveryScheduler:
     """Follows the partitions led here whose topics are scheduled (broker.partition.partition.Deliveries)."""
 
     def __init__(self, timers: Timers, clock: Clock, run_io: RunIo, uncertainty_ms: int, stats: DeliveryStats) -> None:
         self._timers = timers
         self._clock = clock
-        self._run_io = run_io
         self.uncertainty_ms = uncertainty_ms
         self._stats = stats
         self._due: dict[Partition, int] = {}  # when a partition is to be looked at, in wall time
@@ -78,11 +69,9 @@ class DeliveryScheduler:
         self._timer: Timer | None = None
         self._timer_at_ms = 0  # of the monotonic clock
         self._last_pass_ms = (0, 0)  # wall and monotonic clock, then or when the timer was first armed
-        self._asked: dict[Partition, list[asyncio.Future[None]]] = {}  # searches that are to be made, and who waits
-        self._queue: deque[Partition] = deque()  # those of them that have not begun
         self._tasks = TaskOwner("delivery")
-        self._searching_count = 0
-        self._retrying: set[Partition] = set()  # whose last search has come to nothing
+        self._searches = DeliverySearches(run_io, clock, self._tasks, self.follow, self._on_unknown)
+        self._held_up: set[Partition] = set()  # whose last search has come to nothing
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -91,7 +80,7 @@ class DeliveryScheduler:
     @property
     def held_up(self) -> list[Partition]:
         """Those whose last search has come to nothing, for now: the log cannot be read, as a rule."""
-        return list(self._retrying)
+        return list(self._held_up)
 
     # --- what is followed ---
 
@@ -100,17 +89,17 @@ class DeliveryScheduler:
         delivery = partition.delivery
         if delivery is None or self._is_closed:
             if self._due.pop(partition, None) is not None:
-                self._retrying.discard(partition)
+                self._held_up.discard(partition)
                 if not self._due:
                     self._fall_asleep_for_good()
             return
         if not delivery.is_behind:
-            self._retrying.discard(partition)
+            self._held_up.discard(partition)
             due_ms = delivery.due_ms
             self._note(partition, NEVER if due_ms is None else due_ms)
-        elif partition in self._asked:
+        elif partition in self._searches:
             self._note(partition, NEVER)
-        elif partition not in self._retrying:
+        elif partition not in self._held_up:
             self._note(partition, min(self._clock.now_ms(), self._due.get(partition, NEVER)))
 
     def _note(self, partition: Partition, due_ms: int) -> None:
@@ -187,7 +176,7 @@ class DeliveryScheduler:
             partition.release_due()
             delivery = partition.delivery
             if delivery is not None and delivery.is_behind:
-                self._ask(partition)
+                self._searches.ask(partition)
             self.follow(partition)
         except Exception as failure:
             self._tasks.report(str(partition.tp), failure)
@@ -195,7 +184,7 @@ class DeliveryScheduler:
 
     def _retry(self, partition: Partition) -> None:
         if partition in self._due:
-            self._retrying.add(partition)
+            self._held_up.add(partition)
             self._note(partition, self._clock.now_ms() + RETRY_MS)
 
     def _watch_clock(self) -> None:
@@ -219,78 +208,19 @@ class DeliveryScheduler:
         partition.release_due()
         delivery = partition.delivery
         if delivery is not None and delivery.is_behind and partition in self._due:
-            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._ask(partition).append(told)
-            if partition in self._queue:  # before those that nobody waits for
-                self._queue.remove(partition)
-                self._queue.appendleft(partition)
-            await told
+            await self._searches.wait_for(partition)
 
-    def _ask(self, partition: Partition) -> list[asyncio.Future[None]]:
-        """Have a partition searched; returns who waits for that."""
-        waiting = self._asked.get(partition)
-        if waiting is None:
-            waiting = self._asked[partition] = []
-            self._queue.append(partition)
-            if self._searching_count < MAX_SEARCHES:
-                self._searching_count += 1
-                self._tasks.spawn("searches", self._search_queued())
-        return waiting
-
-    async def _search_queued(self) -> None:
-        try:
-            while self._queue:
-                partition = self._queue.popleft()
-                is_known = False
-                try:
-                    is_known = await self._search(partition)
-                except Exception as failure:
-                    self._tasks.report(str(partition.tp), failure)
-                finally:
-                    for told in self._asked.pop(partition):
-                        if not told.done():
-                            told.set_result(None)
-                    if is_known:
-                        self.follow(partition)
-                    else:
-                        self._retry(partition)
-        finally:
-            self._searching_count -= 1
-
-    async def _search(self, partition: Partition) -> bool:
-        """Search a log until its watermark says all that is due; tell whether it does."""
-        attempts_left = MAX_ATTEMPTS
-        while attempts_left:
-            attempts_left -= 1
-            log, delivery = partition.log, partition.delivery
-            if delivery is None:
-                return True
-            search = delivery.plan_search(self._clock.now_ms())
-            if search is None:
-                return True
-            try:
-                outcome = await self._run_io(os.path.dirname(log.path), search.run)
-            except LogClosed:
-                continue  # a file has another name by now
-            except StorageError as failure:
-                if partition not in self._retrying and not delivery.has_failed:  # else it has been said
-                    logger.error("records may be late, as a search fails partition=%s reason=%s", partition.tp, failure)
-                return False
-            if delivery.take(search, outcome):
-                attempts_left = MAX_ATTEMPTS  # the next one goes on from there
-                partition.wake()
-            partition.release_due()
-        return False
+    def _on_unknown(self, partition: Partition, failure: StorageError | None) -> None:
+        """Try again later where a search has come to nothing; say why, once."""
+        delivery = partition.delivery
+        is_said = partition in self._held_up or (delivery is not None and delivery.has_failed)
+        if failure is not None and not is_said:
+            logger.error("records may be late, as a search fails partition=%s reason=%s", partition.tp, failure)
+        self._retry(partition)
 
     async def close(self) -> None:
         """Look at nothing any more."""
         self._is_closed = True
         self._due.clear()
         self._fall_asleep_for_good()
-        self._queue.clear()
-        await self._tasks.close()
-        for waiting in self._asked.values():
-            for told in waiting:
-                if not told.done():
-                    told.set_result(None)
-        self._asked.clear()
+        await self._searches.close()

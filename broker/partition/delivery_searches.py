@@ -1,0 +1,124 @@
+"""Searches for what is due in logs of scheduled topics that are too long for a look on the loop.
+
+They run in the I/O pools of the logs' directories, a few at a time, and those first that somebody waits for. What one
+has found is released at once; a log that grows or changes meanwhile is searched on until its watermark says all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os.path
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from broker.partition.partition import Partition
+from broker.runtime.tasks import TaskOwner
+from storage.env.clock import Clock
+from storage.errors import LogClosed, StorageError
+
+MAX_SEARCHES = 2
+MAX_ATTEMPTS = 4
+"""So many searches of a log one after the other may come to nothing."""
+
+RunIo = Callable[[str, Callable[[], Any]], Awaitable[Any]]
+"""Runs a call that waits for the disk of a log directory."""
+
+
+class DeliverySearches:
+    """Those that are to be made, and those that are."""
+
+    def __init__(
+        self,
+        run_io: RunIo,
+        clock: Clock,
+        tasks: TaskOwner,
+        on_known: Callable[[Partition], None],
+        on_unknown: Callable[[Partition, StorageError | None], None],
+    ) -> None:
+        self._run_io = run_io
+        self._clock = clock
+        self._tasks = tasks
+        self._on_known = on_known  # the watermark says all that is due
+        self._on_unknown = on_unknown  # it does not, perhaps because of a failure
+        self._asked: dict[Partition, list[asyncio.Future[None]]] = {}  # until they have ended, and who waits
+        self._queue: deque[Partition] = deque()  # those that have not begun
+        self._running_count = 0
+
+    def __contains__(self, partition: Partition) -> bool:
+        return partition in self._asked
+
+    def ask(self, partition: Partition) -> None:
+        """Have a partition searched, unless that is arranged."""
+        if partition in self._asked:
+            return
+        self._asked[partition] = []
+        self._queue.append(partition)
+        if self._running_count < MAX_SEARCHES:
+            self._running_count += 1
+            self._tasks.spawn("searches", self._run_queued())
+
+    async def wait_for(self, partition: Partition) -> None:
+        """Have a partition searched before those that nobody waits for, and wait until that has ended."""
+        self.ask(partition)
+        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked[partition].append(told)
+        if partition in self._queue:
+            self._queue.remove(partition)
+            self._queue.appendleft(partition)
+        await told
+
+    async def _run_queued(self) -> None:
+        try:
+            while self._queue:
+                partition = self._queue.popleft()
+                is_known, reason = False, None
+                try:
+                    is_known = await self._search(partition)
+                except StorageError as failure:
+                    reason = failure
+                except Exception as failure:
+                    self._tasks.report(str(partition.tp), failure)
+                finally:
+                    _tell(self._asked.pop(partition))
+                    if is_known:
+                        self._on_known(partition)
+                    else:
+                        self._on_unknown(partition, reason)
+        finally:
+            self._running_count -= 1
+
+    async def _search(self, partition: Partition) -> bool:
+        """Search a log until its watermark says all that is due; tell whether it does. Raises: StorageError."""
+        attempts_left = MAX_ATTEMPTS
+        while attempts_left:
+            attempts_left -= 1
+            log, delivery = partition.log, partition.delivery
+            if delivery is None:
+                return True
+            search = delivery.plan_search(self._clock.now_ms())
+            if search is None:
+                return True
+            try:
+                outcome = await self._run_io(os.path.dirname(log.path), search.run)
+            except LogClosed:
+                continue  # a file has another name by now
+            if delivery.take(search, outcome):
+                attempts_left = MAX_ATTEMPTS  # the next one goes on from there
+                partition.wake()
+            partition.release_due()
+        return False
+
+    async def close(self) -> None:
+        """Let nobody wait any more; what runs is cancelled."""
+        self._queue.clear()
+        await self._tasks.close()
+        for waiting in self._asked.values():
+            _tell(waiting)
+        self._asked.clear()
+
+
+def _tell(waiting: list[asyncio.Future[None]]) -> None:
+    for told in waiting:
+        if not told.done():
+            told.set_result(None)

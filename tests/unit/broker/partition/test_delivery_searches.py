@@ -1,0 +1,40 @@
+"""Searches of scheduled topics' long logs: which come first, and what becomes of one that comes to nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.delivery_stands import Stands
+
+
+async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> None:
+    rig = Stands()
+    stands = [rig.stand(50) for _ in range(3)]
+    for stand in stands:
+        stand.is_behind = True
+    rig.run_next()
+    assert not rig.searched
+    await rig.deliveries.catch_up(stands[2])  # type: ignore[arg-type]
+    assert rig.searched[0] == "t-2"
+    await rig.searches_end()
+    assert sorted(rig.searched) == ["t-0", "t-1", "t-2"]
+    await rig.deliveries.close()
+
+
+async def test_a_search_that_goes_wrong_does_not_keep_the_others_and_is_made_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Stands()
+    first, second, _ = stands = [rig.stand(50) for _ in range(3)]
+    for stand in stands:
+        stand.is_behind = True
+    rig.run_next()
+    first.fails = second.fails = True
+    await rig.searches_end()
+    assert rig.searched == ["t-0", "t-1", "t-2"] and "out of order" in caplog.text
+    first.fails = second.fails = False
+    while rig.run_next() < 900:
+        pass
+    await rig.searches_end()
+    assert rig.searched[3:] == ["t-0", "t-1"]
+    await rig.deliveries.close()
