@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.status.html.markup import Child, Html, element
-from broker.status.html.numbers import duration, machine_moment, moment
+from broker.status.html.numbers import counted, duration, machine_moment, moment
 from broker.status.model import Frame, Health, Level
 
 CONTENT_POLICY = (
@@ -106,8 +106,7 @@ def mood(health: Health) -> str:
 def _banner(health: Health) -> Html | None:
     if health.is_ready and not health.troubles:
         return None
-    count = len(health.troubles)
-    what = f"{count} thing{'' if count == 1 else 's'} to look at" if count else health.phase
+    what = f"{counted(len(health.troubles), 'thing')} to look at" if health.troubles else health.phase
     return element(
         "p",
         element("strong", headline(health)),

@@ -16,6 +16,11 @@ def count(value: int | None) -> str:
     return NO_VALUE if value is None else f"{value:,}"
 
 
+def counted(number: int, noun: str, ending: str = "s") -> str:
+    """Write so many of something; the noun has the ending unless it is one."""
+    return f"{number:,} {noun}{'' if number == 1 else ending}"
+
+
 def size(value: float | None) -> str:
     """Write bytes with three digits."""
     if value is None:

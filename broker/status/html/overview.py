@@ -6,7 +6,18 @@ from broker.runtime.recent_lines import RecentLine
 from broker.status.html.frame import health_section, page
 from broker.status.html.groups import group_table
 from broker.status.html.markup import Child, Html, element
-from broker.status.html.numbers import NO_VALUE, count, duration, machine_moment, moment, percent, rate, size, wait
+from broker.status.html.numbers import (
+    NO_VALUE,
+    count,
+    counted,
+    duration,
+    machine_moment,
+    moment,
+    percent,
+    rate,
+    size,
+    wait,
+)
 from broker.status.html.sparkline import sparkline
 from broker.status.html.tables import Column, bar, table
 from broker.status.html.topics import topic_table
@@ -44,7 +55,7 @@ def _section(name: str, title: str, *contents: Child) -> Html:
 
 def _traffic(status: Overview) -> Html:
     cards = element("div", (_card(series) for series in status.traffic), class_="cards")
-    connections = f"{count(status.connection_count)} connection{'' if status.connection_count == 1 else 's'} open"
+    connections = f"{counted(status.connection_count, 'connection')} open"
     note = f"{connections}, broker {percent(status.busy_share)} busy"
     first = status.traffic[0]
     if first.values:
@@ -74,7 +85,7 @@ def _topics(status: Overview) -> Html:
         return _section("topics", "Topics", element("p", "There are no topics yet.", class_="empty"))
     partitions = sum(row.partition_count for row in topics)
     total = size(sum(row.size_bytes for row in topics))
-    note = f"{count(len(topics))} topics, {count(partitions)} partitions, {total}"
+    note = f"{counted(len(topics), 'topic')}, {counted(partitions, 'partition')}, {total}"
     return _section(
         "topics",
         "Topics",
@@ -88,12 +99,12 @@ def _schedule(schedule: Schedule | None, now_ms: int) -> Html | None:
     """Say what scheduled topics hold back; nothing where there are none."""
     if schedule is None:
         return None
-    held = f"{count(schedule.pending_count)} records held back in {count(schedule.partition_count)} partitions"
+    held = f"{counted(schedule.pending_count, 'record')} held back in {counted(schedule.partition_count, 'partition')}"
     if schedule.next_ms is not None:
         held += f", the next due in {wait(schedule.next_ms, now_ms)}"
     if schedule.mean_lateness_seconds is not None:
         late_ms = 1000 * schedule.mean_lateness_seconds
-        held += f"; {count(schedule.released_count)} batches released, {late_ms:,.1f} ms late on average"
+        held += f"; {counted(schedule.released_count, 'batch', 'es')} released, {late_ms:,.1f} ms late on average"
     return element("p", f"Scheduled delivery: {held}", class_="note", id="scheduled")
 
 
@@ -105,7 +116,7 @@ def _groups(status: Overview) -> Html:
     if not inventory.groups:
         return _section("groups", "Groups", element("p", "There are no groups yet.", class_="empty"))
     groups = inventory.groups
-    note = f"{count(len(groups))} groups, {count(sum(row.member_count for row in groups))} members"
+    note = f"{counted(len(groups), 'group')}, {counted(sum(row.member_count for row in groups), 'member')}"
     return _section(
         "groups",
         "Groups",

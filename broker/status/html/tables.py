@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from broker.status.html.markup import Child, Html, element
-from broker.status.html.numbers import count, percent
+from broker.status.html.numbers import count, counted, percent
 from broker.status.listing import PAGE, SEARCH, SORT, Shown, View
 
 
@@ -78,9 +78,9 @@ def search_form(view: View, label: str) -> Html:
 
 def summary(found: Shown[Any], noun: str) -> Html:
     """Say how many there are, and which are shown."""
-    of = f"{count(found.matching)} of {count(found.total)}" if found.view.search else count(found.total)
+    of = f"{count(found.matching)} of " if found.view.search else ""
     pages = f", page {found.view.page} of {count(found.page_count)}" if found.page_count > 1 else ""
-    return element("p", f"{of} {noun}{'' if found.total == 1 else 's'}{pages}", class_="note")
+    return element("p", f"{of}{counted(found.total, noun)}{pages}", class_="note")
 
 
 def page_links(found: Shown[Any]) -> Html | None:

@@ -99,7 +99,7 @@ async def test_a_broker_with_everything_shows_it(bed: StatusBed) -> None:
     found = await page(bed, "/")
     assert {"/topics/orders", "/groups/billing", "/topics", "/groups", "/metrics", "/status.json"} <= found.links()
     for text in (
-        "1 topics, 2 partitions",
+        "1 topic, 2 partitions",
         "slow disk=/a",
         "Moves between directories",
         "3 connections open, broker 0 % busy",
@@ -253,7 +253,7 @@ async def test_what_scheduled_topics_hold_back_is_on_the_page_and_in_what_script
         later.append(build_batch([(None, b"x")] * 600, timestamp=stamp))
     bed.hosted.timers.pass_ms(2_000)
     found = await page(bed, "/")
-    held = "Scheduled delivery: 600 records held back in 2 partitions, the next due in 1 min 28 s; 1 batches released, "
+    held = "Scheduled delivery: 600 records held back in 2 partitions, the next due in 1 min 28 s; 1 batch released, "
     assert held in found.text
     assert "600 held back" in found.text and "600 held back" in (await page(bed, "/topics")).text
     assert "Log end Held back Next in Segments" in " ".join((await page(bed, "/topics/later")).text.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.status.html.numbers import count, duration, machine_moment, moment, percent, rate, size, wait
+from broker.status.html.numbers import count, counted, duration, machine_moment, moment, percent, rate, size, wait
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,8 @@ def test_times_have_their_two_largest_units(seconds: float | None, text: str) ->
 
 def test_counts_moments_and_shares() -> None:
     assert (count(1_234_567), count(None)) == ("1,234,567", "\u2013")
+    assert [counted(number, "topic") for number in (0, 1, 1_000)] == ["0 topics", "1 topic", "1,000 topics"]
+    assert [counted(number, "batch", "es") for number in (1, 2)] == ["1 batch", "2 batches"]
     assert moment(1_700_000_000_999) == "2023-11-14 22:13:20"
     assert machine_moment(1_700_000_000_999) == "2023-11-14T22:13:20Z"
     assert [percent(share) for share in (0.0, 0.999, 1.0)] == ["0\u00a0%", "99\u00a0%", "100\u00a0%"]
