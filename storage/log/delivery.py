@@ -241,7 +241,7 @@ class Delivery:
         """Take note of a batch that was written; it is released at once if it is due and nothing pends before it."""
         if self._largest_timestamp is not None and self._largest_timestamp < max_timestamp:
             self._largest_timestamp = max_timestamp
-        if self.watermark == base_offset and self.pending_timestamp is None:
+        if self.watermark == base_offset:
             if max_timestamp <= self._limit(now_ms):
                 self.watermark = last_offset + 1
             else:

@@ -8,7 +8,7 @@ from config.views import LONG_MAX
 from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
 from storage.errors import InvalidTimestamp, OutOfOrderSequence, RecordListTooLarge
 from storage.types import AppendOrigin
-from tests.sim.logs import NOW, append, batch, known, retained
+from tests.sim.logs import NOW, append, append_marker, batch, known, retained
 
 
 def understating(*, timestamp: int, attributes: int) -> bytearray:
@@ -144,6 +144,19 @@ def test_what_is_cut_or_removed_no_longer_counts_for_the_order(scheduled, clock)
     assert retained(log, clock.now) == 2
     append(log, timestamp=0)
     assert log.log_end_offset == 3
+
+
+def test_whatever_came_without_being_held_to_the_order_counts_for_it(scheduled):
+    log = scheduled(delivery_schedule_monotonic=True)
+    append(log, timestamp=NOW + 300)
+    append_marker(log, 7, is_abort=False)
+    log.config = replace(log.config, delivery_schedule_monotonic=False)
+    for delay in (500, 400):
+        append(log, timestamp=NOW + delay)
+    log.config = replace(log.config, delivery_schedule_monotonic=True)
+    with pytest.raises(InvalidTimestamp, match=str(NOW + 500)):
+        append(log, timestamp=NOW + 499)
+    append(log, timestamp=NOW + 500)
 
 
 @pytest.mark.parametrize("origin", [AppendOrigin.REPLICATION, AppendOrigin.COORDINATOR])
