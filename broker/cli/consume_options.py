@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.cli.errors import CommandError
 from broker.cli.online import add_connection_options, read_property_file
-from broker.cli.options import Parser, key_values
+from broker.cli.options import Parser, key_values, whole_number
 from broker.cli.record_format import TextFormat, json_format, no_format
 from broker.client.consumer import Start, time_of
 from broker.client.errors import ClientError
@@ -106,12 +106,13 @@ def _group(parser: Parser, options: Namespace, properties: Mapping[str, str]) ->
 
 def _start(parser: Parser, options: Namespace, properties: Mapping[str, str]) -> Start:
     if options.offset is not None and options.offset not in NAMED_OFFSETS:
-        if not options.offset.isdecimal():
+        offset = whole_number(options.offset)
+        if offset is None:
             parser.error(
                 f"The provided offset value '{options.offset}' is incorrect. Valid values are 'earliest', 'latest',"
                 " or a non-negative long"
             )
-        return Start(EARLIEST, int(options.offset))
+        return Start(EARLIEST, offset)
     if options.offset is not None:
         return Start(NAMED_OFFSETS[options.offset])
     policy = properties.get("auto.offset.reset")

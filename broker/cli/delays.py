@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from broker.cli.errors import CommandError
+from broker.cli.options import whole_number
 from broker.client.client import Client
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
@@ -16,9 +17,9 @@ TOPIC_RESOURCE = 2
 
 def clock_ahead(now_ms: Callable[[], int], delay_text: str) -> Callable[[], int]:
     """Return a clock that is ahead; it ends with the last timestamp there is, which never comes due."""
-    if not delay_text.isdecimal():
+    delay_ms = whole_number(delay_text)
+    if delay_ms is None:
         raise CommandError(f"Invalid value {delay_text} for --delay-ms: expected a number of milliseconds, at least 0")
-    delay_ms = int(delay_text)
     return lambda: min(now_ms() + delay_ms, LAST_TIMESTAMP_MS)
 
 

@@ -18,6 +18,9 @@ MISUSED_TOOL = 1
 MISUSED_BROKER = 2
 """That of `serve` and `config`: a supervisor can tell a wrong command line from a failed start. `verify` has it too."""
 
+MAX_DIGITS = 100
+"""Python refuses to read numbers of thousands. So many are beyond every range, also without the others."""
+
 
 class _Help(argparse.HelpFormatter):
     """The usual layout, in a width that nothing has to be loaded for: one is made for every option that is added."""
@@ -89,3 +92,8 @@ def check_apart(parser: Parser, options: argparse.Namespace, name: str, *others:
     for other in others:
         if has(options, name) and has(options, other):
             parser.error(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+
+def whole_number(text: str) -> int | None:
+    """Read a number of decimal digits, None if there is anything else; of very many digits the first ones will do."""
+    return int(text[:MAX_DIGITS]) if text.isdecimal() else None

@@ -18,7 +18,7 @@ from broker.cli.delays import clock_ahead, warn_if_shown_at_once
 from broker.cli.errors import CommandError
 from broker.cli.line_reader import LineReader, lines_of
 from broker.cli.online import add_connection_options, connected, read_property_file
-from broker.cli.options import Parser, check_required, key_values
+from broker.cli.options import Parser, check_required, key_values, whole_number
 from broker.cli.output import print_json
 from broker.cli.progress import Progress
 from broker.client.producer import ALL_REPLICAS, Producer, ProducerSettings
@@ -155,9 +155,10 @@ def _number(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name)
     if text is None:
         return default
-    if not text.strip().isdecimal():
+    number = whole_number(text.strip())
+    if number is None:
         raise CommandError(f"Invalid value {text} for configuration {name}: expected a number")
-    return int(text)
+    return number
 
 
 # --- sending

@@ -60,6 +60,7 @@ Buffer = bytes | bytearray | memoryview
 LATEST_REQUEST_VERSION: Final = 99
 _ZSTD_SINCE_VERSION: Final = 7
 _MAX_INT64: Final = (1 << 63) - 1
+_NO_INT64: Final = "A record timestamp does not fit 64 bits"
 _INFLATED_PER_MESSAGE_BYTE: Final = 4
 """An operator who raises max.message.bytes means larger batches, so the inflation bound grows with it."""
 _COPY_BELOW: Final = 4096
@@ -163,10 +164,10 @@ def validate(
             or highest - now_ms > config.message_timestamp_after_max_ms
             or (attributes & LOG_APPEND_TIME_BIT and highest == NO_TIMESTAMP)
         ):
-            _check_timestamps(header, data, start, config, now_ms)
+            _check_timestamps(header, data, start, config, now_ms, base_timestamp + lowest)
         max_timestamp = highest if highest > NO_TIMESTAMP else NO_TIMESTAMP
         if max_timestamp > _MAX_INT64:
-            raise InvalidRecord("A record timestamp does not fit 64 bits")
+            raise InvalidRecord(_NO_INT64)
         stored_attributes = attributes & ~LOG_APPEND_TIME_BIT
     else:
         if attributes & LOG_APPEND_TIME_BIT and is_client:
@@ -276,12 +277,17 @@ def _inflate(
     return section
 
 
-def _check_timestamps(header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int) -> None:
+def _check_timestamps(
+    header: BatchHeader, data: Buffer, start: int, config: LogConfig, now_ms: int, lowest: int
+) -> None:
     """Look at each timestamp: the quick check over the extremes cannot know of the exempt -1.
 
-    Nor does it know of scheduled topics, whose timestamps are times of delivery and have a gate of their own.
+    Nor does it know of scheduled topics, whose timestamps are times of delivery and have a gate of their own. But one
+    below 64 bits, which no window can hold either, is the far future to a client that counts round.
     """
     if config.is_scheduled and not header.attributes & LOG_APPEND_TIME_BIT:
+        if lowest < -_MAX_INT64 - 1:
+            raise InvalidRecord(_NO_INT64)
         return
     if _record_errors(header, data, start, config, now_ms)[0]:
         _refuse_records(header, data, start, config, now_ms)

@@ -324,7 +324,14 @@ class ProducerStateManager:
         self.last_snapshot_offset = 0
 
     def remove_expired(self, now_ms: int) -> int:
-        """Drop producers idle for the expiration time without an open transaction; returns how many."""
+        """Drop producers idle for the expiration time without an open transaction; returns how many.
+
+        A time ahead of the clock counts as the first look at it: what is scheduled for next year must not keep its
+        producer until then.
+        """
+        for entry in self.producers.values():
+            if entry.last_timestamp > now_ms:
+                entry.last_timestamp = now_ms
         expired = [key for key, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]

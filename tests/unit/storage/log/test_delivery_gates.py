@@ -6,8 +6,10 @@ import pytest
 
 from config.views import LONG_MAX
 from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
-from storage.errors import InvalidTimestamp, OutOfOrderSequence, RecordListTooLarge
+from storage.errors import InvalidRecord, InvalidTimestamp, OutOfOrderSequence, RecordListTooLarge
 from storage.types import AppendOrigin
+from tests.harness import batches
+from tests.harness.batches import Record
 from tests.sim.logs import NOW, append, append_marker, batch, known, retained
 
 
@@ -26,6 +28,18 @@ def test_a_header_that_understates_its_records_is_corrected_before_the_gates(sch
     assert known(log) == (0, NOW + 5000)
     with pytest.raises(InvalidTimestamp, match="5001 ms from now"):
         log.append(understating(timestamp=NOW + 5001, attributes=attributes), leader_epoch=0)
+
+
+@pytest.mark.parametrize("base", [LONG_MAX, -LONG_MAX - 1], ids=["above", "below"])
+def test_a_time_that_64_bits_do_not_hold_is_none(scheduled, base):
+    """A client that counts round would show a record of the far past that is due in the far future, or the reverse."""
+    log = scheduled(delivery_max_delay_ms=-1)
+    times = [base, base + (1 if base > 0 else -1)]
+    records = batches.build([Record(b"v", timestamp=time) for time in times], max_timestamp=NOW)
+    with pytest.raises(InvalidRecord, match="does not fit 64 bits"):
+        log.append(records, leader_epoch=0)
+    append(log, timestamp=base)
+    assert log.log_end_offset == 1
 
 
 def test_a_delay_above_the_limit_is_refused_and_one_at_it_is_not(scheduled):

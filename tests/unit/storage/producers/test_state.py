@@ -212,6 +212,14 @@ def test_expiry_spares_recent_producers_and_open_transactions(log):
     assert sorted(log.state.producers) == [2, 3]
 
 
+def test_a_time_to_come_keeps_a_producer_no_longer_than_the_first_look_at_it(log):
+    log.append(0, timestamp=(1 << 63) - 1)
+    first_look_ms = 5000
+    assert log.state.remove_expired(first_look_ms) == 0
+    assert log.state.remove_expired(first_look_ms + log.state.expiration_ms - 1) == 0
+    assert log.state.remove_expired(first_look_ms + log.state.expiration_ms) == 1
+
+
 def test_replay_rebuilds_the_same_state():
     log = Log()
     batches = [
