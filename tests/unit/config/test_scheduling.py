@@ -7,8 +7,9 @@ import pytest
 from config.errors import InvalidConfig
 from config.overrides import checked_topic_configs
 from config.resolve import ConfigSource, Resolver
-from config.scheduling import check_inheritors
+from config.scheduling import check_inheritors, is_scheduled
 from config.sources import SourcedValue
+from config.views import log_config
 
 EMPTY = Resolver({})
 SCHEDULED = {"delivery.mode": "scheduled"}
@@ -75,6 +76,13 @@ def test_topics_whose_records_may_not(overrides, message):
 def test_the_other_keys_are_checked_while_records_are_visible_at_once():
     with pytest.raises(InvalidConfig, match="at least -1"):
         checked_topic_configs({"delivery.max.delay.ms": "-2"}, EMPTY)
+
+
+def test_what_is_stored_and_means_nothing_counts_as_the_default():
+    stored = {"delivery.mode": "later", "delivery.max.delay.ms": "soon", "delivery.schedule.monotonic": "yes"}
+    config = log_config(EMPTY, stored)
+    assert not config.is_scheduled and not is_scheduled(stored)
+    assert (config.delivery_max_delay_ms, config.delivery_schedule_monotonic) == (7 * 86_400_000, False)
 
 
 @pytest.mark.parametrize(

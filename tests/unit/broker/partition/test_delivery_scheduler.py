@@ -213,3 +213,13 @@ async def test_deadlines_that_were_overtaken_are_not_kept_for_ever() -> None:
         stand.due_ms = due_ms
         rig.deliveries.follow(stand)  # type: ignore[arg-type]
     assert len(rig.deliveries._heap) <= MAX_STALE_ENTRIES + 2
+
+
+async def test_a_deadline_that_was_overtaken_wakes_nobody() -> None:
+    rig = Stands()
+    rig.stand(50)
+    later = rig.stand(700)
+    later.due_ms = 900
+    rig.deliveries.follow(later)  # type: ignore[arg-type]
+    assert [rig.run_next(), rig.run_next()] == [50, 850]
+    assert rig.released == ["t-0", "t-1"]

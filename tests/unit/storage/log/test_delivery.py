@@ -320,23 +320,46 @@ def test_other_settings_leave_what_is_known_alone(scheduled):
     assert log.delivery is before and known(log) == (0, NOW + 1000)
 
 
-def test_a_log_moves_with_what_was_released_of_it(scheduled, fs, clock, rng, tmp_path):
+@pytest.fixture
+def moved(fs, clock, rng, tmp_path):
+    """Copy a log into another directory and let the copy take over."""
+
+    def move(log: PartitionLog) -> PartitionLog:
+        target = PartitionLog.open(fs, clock, rng, str(tmp_path / "other"), TP, LogConfig())
+        copy = log.copy_into(target)
+        while not copy.is_complete:
+            step = copy.plan(1 << 20, is_flushed=True)
+            while step.turn():
+                pass
+            copy.note(step)
+        copy.close()
+        target.config = log.config
+        target.take_over_delivery(log)
+        return target
+
+    return move
+
+
+def test_a_log_moves_with_what_was_released_of_it(scheduled, moved):
     log = scheduled(delivery_schedule_monotonic=True)
     for delay in (1000, 5000):
         append(log, timestamp=NOW + delay)
     log.delivery.advance(NOW + 1250)
-    target = PartitionLog.open(fs, clock, rng, str(tmp_path / "other"), TP, LogConfig())
-    copy = log.copy_into(target)
-    while not copy.is_complete:
-        step = copy.plan(1 << 20, is_flushed=True)
-        while step.turn():
-            pass
-        copy.note(step)
-    copy.close()
-    target.config = log.config
-    target.take_over_delivery(log)
+    target = moved(log)
     assert known(target) == (1, NOW + 5000)
     assert target.delivery.advance(NOW + 5250)
     assert known(target) == (2, None)
     with pytest.raises(InvalidTimestamp):
         append(target, timestamp=NOW)
+
+
+def test_a_log_that_moves_while_it_is_immediate_takes_along_what_was_released_before(scheduled, moved):
+    log = scheduled()
+    for delay in (1000, 5000):
+        append(log, timestamp=NOW + delay)
+    log.delivery.advance(NOW + 1250)
+    log.config = replace(log.config, delivery_mode="immediate")
+    target = moved(log)
+    target.config = replace(log.config, delivery_mode="scheduled")
+    target.delivery.advance(NOW)
+    assert known(target) == (1, NOW + 5000)
