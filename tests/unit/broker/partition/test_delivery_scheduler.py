@@ -189,9 +189,29 @@ async def test_one_that_goes_wrong_does_not_keep_the_others_and_is_looked_at_aga
     first.fails = True
     rig.run_next()
     assert rig.released == ["t-0", "t-1"] and "out of order" in caplog.text
+    assert rig.deliveries.held_up == [first]
     first.fails = False
     assert rig.run_next() == 1000
     assert rig.released == ["t-0", "t-1", "t-0"]
+    assert not rig.deliveries.held_up
+
+
+async def test_one_that_goes_wrong_and_is_led_no_longer_is_held_up_no_longer() -> None:
+    rig = Stands()
+    first, _ = rig.stand(50), rig.stand(500)
+    first.fails = True
+    rig.run_next()
+    first.delivery = None
+    rig.deliveries.follow(first)  # type: ignore[arg-type]
+    assert not rig.deliveries.held_up
+
+
+async def test_who_is_followed_again_with_nothing_new_is_looked_at_once() -> None:
+    rig = Stands()
+    stand = rig.stand(50)
+    rig.deliveries.follow(stand)  # type: ignore[arg-type]
+    rig.run_next()
+    assert rig.released == ["t-0"]
 
 
 async def test_a_pass_that_is_cut_short_by_the_last_topic_leaves_nothing_behind() -> None:
