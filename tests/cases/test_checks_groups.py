@@ -210,7 +210,7 @@ def test_check_77_second_client_with_the_same_instance_fences_the_first(client, 
     new = static_client(topic, "a")
     eventually(lambda: new.said == ["assigned [0, 1]"])
     fatal = f"error {KafkaError._FATAL}"  # librdkafka's word for a fenced static member
-    eventually(lambda: fatal in old.said, within_s=10, what="the older one fenced")
+    eventually(lambda: fatal in old.said, what="the older one fenced")
     assert fatal not in new.said
 
 

@@ -38,7 +38,7 @@ def test_check_17_auto_creation_answers_unknown_or_complete(client: RawClient, f
         assert row.partitions or row.error_code != 0, "error 0 without partitions"
         return row if row.error_code == 0 and row.partitions[0].error_code == 0 else None
 
-    found = eventually(ask, within_s=2)
+    found = eventually(ask)
     assert len(found.partitions) == 1
     assert found.topic_id != bytes(16)
 

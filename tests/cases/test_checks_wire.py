@@ -158,7 +158,7 @@ def test_check_10_request_behind_a_waiting_fetch_waits(client: RawClient, fresh)
     fetch = client.send("fetch", 11, **values)
     metadata = client.send("metadata", 12, topics=[])
     assert client.receive("fetch", 11)[0] == fetch
-    assert 1.9 <= time.monotonic() - started < 5
+    assert 1.9 <= time.monotonic() - started < 10
     assert client.receive("metadata", 12)[0] == metadata
 
 

@@ -10,7 +10,7 @@ from tests.cases.conftest import address
 from tests.harness import batches
 from tests.harness.broker import BrokerFailed, BrokerProcess
 from tests.harness.ports import free_port
-from tests.harness.raw import RawClient, Struct, eventually
+from tests.harness.raw import RawClient, Struct
 
 EXIT_WITHIN_S = 15
 
@@ -207,7 +207,7 @@ def test_conf_04_create_partitions(broker: BrokerProcess, client: RawClient, fre
     client.append(topic, old)
     before = client.fetch_all(topic)
     assert _grow(client, topic, 4, version=version) == 0
-    eventually(lambda: client.wait_for_topic(topic, 4), within_s=2)
+    client.wait_for_topic(topic, 4)
     assert client.append(topic, batches.simple("new"), 3) == 0
     assert _grow(client, topic, 4, version=version) == 37
     assert _grow(client, topic, 2, version=version) == 37

@@ -68,7 +68,7 @@ def test_dock_01_a_stop_is_clean_and_the_next_start_loses_nothing(make: Make, nu
     assert container.wait(timeout_s=GRACE_S) in (0, 143)
     assert marker_of(container).exists()
 
-    container.start(timeout_s=5)
+    container.start(timeout_s=START_LIMIT_S)
     assert "torn" not in container.log_text() and "unclean" not in container.log_text()
     assert not marker_of(container).exists(), "a SIGKILL from now on is an unclean stop"
     with RawClient((container.host, container.port)) as client:
@@ -253,7 +253,7 @@ def test_the_health_check_follows_readiness(make: Make) -> None:
     environment = {variable("odradek.http.listener"): container.properties["odradek.http.listener"]}
 
     def check() -> subprocess.CompletedProcess[str]:
-        return subprocess.run([HEALTHCHECK], env=environment, capture_output=True, text=True, timeout=5)
+        return subprocess.run([HEALTHCHECK], env=environment, capture_output=True, text=True, timeout=30)
 
     assert check().returncode != 0
     container.start()

@@ -210,7 +210,7 @@ def test_grp_05_deleting_a_topic_removes_its_offsets(client: RawClient, connect,
         commit(client, group, old, 500)
         commit(client, group, other, 3)
     client.delete_topic(old)
-    eventually(lambda: committed(client, group, old) == NOTHING, within_s=5, what="offset gone")
+    eventually(lambda: committed(client, group, old) == NOTHING, what="offset gone")
     assert committed(client, group, other)[0] == 3
     assert describe(client, group).group_state == ("Stable" if with_member else "Empty")
     client.create_topic(old)

@@ -19,6 +19,8 @@ from tests.harness.broker import BrokerProcess
 from tests.harness.raw import ConnectionClosed, RawClient, eventually, produce_values
 
 MEBIBYTE = 1 << 20
+# To build what such a request announces would take minutes.
+READ_WITHIN_S = 10.0
 TLS_CLIENT_HELLO = bytes.fromhex("160301007a010000760303") + bytes(111)
 
 
@@ -181,7 +183,7 @@ def test_proto_06_tiny_frames_that_announce_huge_collections_are_closed(
     _, data = bad.frame(api, version, body=body)
     assert len(data) < 60
     bad.socket.sendall(data)
-    bad.expect_close(within_s=1.0)
+    bad.expect_close(within_s=READ_WITHIN_S)
     if not is_reference:
         assert broker.resident_bytes() - before < 50 * MEBIBYTE
 
@@ -192,7 +194,7 @@ def test_proto_06_batch_that_announces_huge_record_count_is_refused(client: RawC
     started = time.monotonic()
     bad = batches.build([batches.Record(b"v", timestamp=1_700_000_000_000)], count=0x7FFFFFFF)
     assert client.produce(topic, bad, version=3).error_code != 0
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < READ_WITHIN_S
     assert client.end_offset(topic) == 0
 
 

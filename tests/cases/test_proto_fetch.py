@@ -24,7 +24,7 @@ def _check_fetch_starts(client: RawClient, topic: str) -> None:
         started = time.monotonic()
         at_end = client.fetch(topic, 4, version=version, max_wait_ms=300)
         assert (at_end.error_code, at_end.records) == (0, b"")
-        assert 0.25 < time.monotonic() - started < 3
+        assert 0.25 < time.monotonic() - started < 10
         assert client.fetch(topic, 5, version=version).error_code == 1
 
 

@@ -9,11 +9,13 @@ import pytest
 from tests.harness import batches
 from tests.harness.admin import BROKER, DELETE, SET, change_configs
 from tests.harness.batches import Record
-from tests.harness.broker import BrokerFactory, BrokerProcess
+from tests.harness.broker import BrokerFactory, BrokerProcess, reference_wanted
 from tests.harness.quotas import set_quota
 from tests.harness.raw import ConnectionClosed, RawClient, eventually, fetch_row, fetch_values, produce_values
+from tests.harness.scraped import scrape
 
 CLIENT = "metered"
+WAITED = "odradek_connection_throttle_seconds_total"
 
 
 def address(broker: BrokerProcess) -> tuple[str, int]:
@@ -39,12 +41,13 @@ def test_a_producer_over_its_quota_is_answered_at_once_and_read_no_further(broke
         set_quota(other, {"client-id": CLIENT}, producer_byte_rate=50_000)
         started = time.monotonic()
         throttle_ms = throttled_produce(client, "t", 600_000)
-        assert time.monotonic() - started < 1
+        answered_s = time.monotonic() - started
         # Ten windows allow 500,000 bytes; 100,000 more take two seconds.
         assert 1_900 < throttle_ms < 2_200
+        assert answered_s < throttle_ms / 1000
         assert throttled_produce(other, "t", 900_000) == 0
         client.request("api_versions", 0)
-        assert 1.9 < time.monotonic() - started < 3.5
+        assert 1.9 < time.monotonic() - started < 10
 
 
 def test_other_connections_of_a_muted_client_are_read_until_they_ask_themselves(broker_factory: BrokerFactory) -> None:
@@ -56,12 +59,12 @@ def test_other_connections_of_a_muted_client_are_read_until_they_ask_themselves(
     ):
         other.create_topic("t")
         set_quota(other, {"client-id": CLIENT}, producer_byte_rate=10_000)
-        assert throttled_produce(first, "t", 150_000) > 3_000
-        first.send("api_versions", 0)
         started = time.monotonic()
+        assert throttled_produce(first, "t", 150_000) > 4_900
+        first.send("api_versions", 0)
         second.request("api_versions", 0)
         other.request("api_versions", 0)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 3.5
         first.expect_silence(for_s=1.0)
 
 
@@ -85,7 +88,7 @@ def test_a_producer_that_asks_for_no_answer_waits_all_the_same(broker_factory: B
         client.send("produce", 9, **produce_values("t", {0: batch(600_000)}, 0))
         started = time.monotonic()
         client.request("metadata", 9, topics=[])
-        assert 1.0 < time.monotonic() - started < 6
+        assert 1.0 < time.monotonic() - started < 10
 
 
 def test_a_fetch_over_the_quota_returns_nothing_but_the_time_to_wait(broker_factory: BrokerFactory) -> None:
@@ -210,15 +213,26 @@ def test_connections_above_the_rate_wait_and_none_is_lost(broker_factory: Broker
     assert 2 < took_s < 15
 
 
+@pytest.mark.skipif(reference_wanted(), reason="asks for a metric of Odradek")
 def test_the_rate_of_connections_is_changed_while_the_broker_runs(broker_factory: BrokerFactory) -> None:
     broker = broker_factory({"quota.window.num": "2"})
-    assert connect(broker, 40)[2] < 2
+
+    def total_s() -> float:
+        return sum(scrape(broker).get(WAITED, {}).values())
+
+    def waited_s() -> float:
+        """Connect often, and return for how long the broker has let these connections wait."""
+        before = total_s()
+        connect(broker, 25)
+        return total_s() - before
+
+    assert waited_s() == 0
     with RawClient(address(broker)) as client:
         key = "max.connection.creation.rate"
         assert not change_configs(client, "", [(key, SET, "10")], kind=BROKER).error_code
-        eventually(lambda: connect(broker, 25)[2] > 1)
+        eventually(lambda: waited_s() > 0.3)
         assert not change_configs(client, "", [(key, DELETE, None)], kind=BROKER).error_code
-        eventually(lambda: connect(broker, 25)[2] < 1)
+        eventually(lambda: waited_s() == 0)
 
 
 def test_an_address_above_its_rate_is_sent_away(broker_factory: BrokerFactory) -> None:

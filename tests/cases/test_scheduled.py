@@ -52,7 +52,7 @@ def test_a_long_poll_returns_when_a_record_comes_due(broker: BrokerProcess, clie
         poll(consumer, topic, 0)
         client.append(topic, batches.simple("x", timestamp=due_ms))
         client.append(topic, at(60_000))
-        assert client.end_offset(topic) == 0
+        assert client.end_offset(topic) == 0 or now_ms() >= due_ms + E_MS
         assert polled(consumer) == [0]
     assert due_ms + E_MS <= now_ms() < due_ms + LONG_MS // 2
     assert client.end_offset(topic) == 1

@@ -131,8 +131,7 @@ def test_records_come_due_in_time_while_their_log_moves(
         for _ in range(20):
             put(client, -1000, size=50_000)
         offsets = [put(client, 100 * number) for number in range(1, 16)]
-        throttled = 500_000  # bytes a second
-        log_dirs.throttle(client, throttled)
+        log_dirs.throttle(client, 100_000)  # bytes a second, of a million
         assert log_dirs.move(client, directories[1], TOPIC) == 0
         seen: dict[int, int] = {}
         position = 20

@@ -80,7 +80,6 @@ def test_txn_09_a_kill_right_after_an_end_leaves_one_outcome(
         assert heir.epoch > producer.epoch
         eventually(
             lambda: all(stable_offset(later, topic, partition) == 2 for partition in PARTITIONS),
-            within_s=5,
             what="markers on all partitions",
         )
         outcomes = [[marker.is_commit for marker in markers_of(later, topic, partition)] for partition in PARTITIONS]

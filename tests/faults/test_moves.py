@@ -10,7 +10,7 @@ from tests.harness.mounts import MIB
 from tests.harness.raw import eventually
 
 FLUSHED = {"log.flush.interval.messages": "1"}  # an acknowledgement outlives the disk's end
-SLOW = 600_000  # bytes a second
+SLOW = 100_000  # bytes a second, of a million
 
 
 def begin_move(rig: Rig, writer: Writer, path: object) -> None:

@@ -12,6 +12,7 @@ from protocol.records.builder import build_batch
 from tests.harness.broker import BrokerProcess, reference_wanted
 from tests.harness.raw import RawClient, eventually
 from tests.harness.scraped import scrape
+from tests.harness.shifted_clock import ShiftedClock
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Kafka has no scheduled topics")
 
@@ -20,12 +21,18 @@ HOUR_MS = 3_600_000
 WATERMARK, PENDING = "odradek_delivery_watermark", "odradek_delivery_pending_records"
 NEXT = "odradek_delivery_next_timestamp_seconds"
 LATE = "odradek_delivery_activation_lateness_seconds_count"
-E_S = 0.05
+E_MS = 50
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    broker = BrokerProcess(tmp_path, {"odradek.log.delivery.clock.uncertainty.ms": f"{1000 * E_S:.0f}"})
+def clock(tmp_path: Path) -> ShiftedClock:
+    return ShiftedClock(tmp_path / "clock")
+
+
+@pytest.fixture
+def broker(tmp_path: Path, clock: ShiftedClock) -> Iterator[BrokerProcess]:
+    properties = {"odradek.log.delivery.clock.uncertainty.ms": str(E_MS)}
+    broker = BrokerProcess(tmp_path / "broker", properties, environment=clock.environment)
     broker.start()
     yield broker
     broker.close()
@@ -49,12 +56,15 @@ def lateness(broker: BrokerProcess) -> float:
     return scrape(broker)[LATE][frozenset()]
 
 
-def test_the_series_of_a_scheduled_topic_come_and_go(broker: BrokerProcess) -> None:
+def test_the_series_of_a_scheduled_topic_come_and_go(broker: BrokerProcess, clock: ShiftedClock) -> None:
     now_ms = int(time.time() * 1000)
     with RawClient((broker.host, broker.port)) as client:
         client.create_topic(TOPIC, **{"delivery.mode": "scheduled"})
-    append(broker, now_ms - HOUR_MS, now_ms + 300, now_ms + HOUR_MS)
-    due_s = (now_ms + HOUR_MS) / 1000 + E_S
+    append(broker, now_ms - HOUR_MS, now_ms + HOUR_MS, now_ms + 3 * HOUR_MS)
+    eventually(lambda: shown(broker) == (1, 2, (now_ms + HOUR_MS + E_MS) / 1000), what="the first record")
+    assert lateness(broker) == 0
+    clock.set(2 * HOUR_MS / 1000)
+    due_s = (now_ms + 3 * HOUR_MS + E_MS) / 1000
     eventually(lambda: shown(broker) == (2, 1, due_s), what="the second record")
     assert lateness(broker) == 1
     # Nobody reads and nobody writes: what is due is known soon after a start all the same, be it clean or not.
