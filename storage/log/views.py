@@ -66,10 +66,10 @@ def time_index_of(fs: FileSystem, view: SegmentView) -> Iterator[TimeIndex | Non
     index = TimeIndex(fs, view.path(TIME_INDEX_SUFFIX), view.base_offset, 0)
     index.file.open_to_read()
     try:
-        is_sound = True
         try:
             index.load(view.time_index_bytes)
             index.check()
+            is_sound = not index.is_blank
         except CorruptIndex:
             is_sound = False
         yield index if is_sound else None

@@ -159,6 +159,8 @@ class Segment:
             self.time_index.check()
             if self._lacks_time_entry(sizes[1]):
                 raise CorruptIndex(self.time_index.file.path, "has not even the final entry")
+            if self.time_index.is_blank and self._begins_after(0):
+                raise CorruptIndex(self.time_index.file.path, "has nothing but zeros")
         except CorruptIndex as error:
             logger.warning("rebuilding an index path=%s reason=%s", error.path, error.reason)
             self.rebuild_indexes()
@@ -172,8 +174,12 @@ class Segment:
             return False
         if not self._fs.exists(self.time_index.file.path):
             return True
+        return self._begins_after(NO_TIMESTAMP)
+
+    def _begins_after(self, timestamp: int) -> bool:
+        """Tell whether the first batch has a later time, or none that can be read."""
         try:
-            return self.first_timestamp() >= 0
+            return self.first_timestamp() > timestamp
         except CorruptBatch:
             return True
 

@@ -45,6 +45,11 @@ class TimeIndex:
         if self.last_offset < self.base_offset or not is_ascending:
             raise CorruptIndex(self.file.path, f"last entry {self.last_timestamp}, {self.last_offset} is out of order")
 
+    @property
+    def is_blank(self) -> bool:
+        """Tell whether nothing is in it but an entry of zeros: one that says 1970, or a file that lost its content."""
+        return self.file.count == 1 and self.last_timestamp == 0 and self.last_offset == self.base_offset
+
     def maybe_append(self, timestamp: int, offset: int, *, is_final: bool = False) -> None:
         """Add an entry if the timestamp is newer; the slot that is_final may use is kept free by the roll rule."""
         if timestamp <= self.last_timestamp or (self.file.is_full() and not is_final):

@@ -233,6 +233,31 @@ def test_a_search_needs_no_index(scheduled, reopened, suffix, tmp_path):
     assert known(log) == (1499, NOW + 9000)
 
 
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_a_time_index_that_lost_its_content_releases_nothing(scheduled, reopened, tmp_path, is_searched):
+    """An entry of zeros says that all is from 1970."""
+    log = scheduled(segment_bytes=3 * SIZE)
+    fill(log, [NOW, NOW + 5000, NOW + 5000, NOW])
+    log = reopened(log, segment_bytes=3 * SIZE)
+    [path, _] = sorted((tmp_path / "t-0").glob("*.timeindex"))
+    path.write_bytes(bytes(12))
+    if is_searched:
+        search = log.delivery.plan_search(NOW + E)
+        assert search.run()[:2] == (1, NOW + 5000)
+    else:
+        log.delivery.advance(NOW + E)
+        assert known(log) == (1, NOW + 5000)
+
+
+def test_a_time_index_from_1970_is_believed(scheduled, reopened, caplog):
+    log = scheduled(segment_bytes=3 * SIZE)
+    fill(log, [0] * 7)
+    log = reopened(log, segment_bytes=3 * SIZE)
+    log.delivery.advance(NOW)
+    assert known(log) == (7, None)
+    assert not caplog.messages
+
+
 def test_a_search_looks_at_so_many_segments_and_the_next_one_goes_on(scheduled, reopened, fs, monkeypatch):
     monkeypatch.setattr(pending_search, "MAX_SEGMENTS", 20)
     log = scheduled(segment_bytes=SIZE)
