@@ -18,6 +18,7 @@ class Stand:
         self.tp = tp
         self.rig = rig
         self.due_ms: int | None = due_ms
+        self.then_ms: int | None = None  # when it is due next
         self.is_behind = False
         self.has_failed = False
         self.log = self
@@ -42,7 +43,7 @@ class Stand:
         self.rig.released.append(self.tp)
         if self.fails:
             raise RuntimeError("out of order")
-        self.due_ms = None
+        self.due_ms = self.then_ms
         self.rig.deliveries.follow(self)  # type: ignore[arg-type]
 
 

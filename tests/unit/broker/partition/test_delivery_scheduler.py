@@ -169,6 +169,17 @@ async def test_a_pass_over_many_partitions_lets_the_loop_go_on_after_each_millis
     assert rig.run_next() == 1000
 
 
+async def test_a_pass_sets_the_timer_once_at_its_end() -> None:
+    rig = Stands()
+    for then_ms in (900, 800, 700, 800):
+        rig.stand(50).then_ms = then_ms
+    rig.run_next()
+    assert [delay_ms for delay_ms, _ in rig.calls] == [0]
+    rig.run_next()
+    (delay_ms, _), at_ms = rig.calls[0], rig.clock.now_ms()
+    assert len(rig.calls) == 1 and at_ms + delay_ms == 700
+
+
 async def test_what_comes_due_during_a_pass_waits_for_the_next_one() -> None:
     rig = Stands()
     for _ in range(4):

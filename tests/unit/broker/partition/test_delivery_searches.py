@@ -38,3 +38,34 @@ async def test_a_search_that_goes_wrong_does_not_keep_the_others_and_is_made_aga
     await rig.searches_end()
     assert rig.searched[3:] == ["t-0", "t-1"]
     await rig.deliveries.close()
+
+
+async def test_who_is_searched_is_not_looked_at_meanwhile() -> None:
+    rig = Stands()
+    rig.stand(50).is_behind = True
+    rig.run_next()
+    rig.run_next()  # what was noted before the search was asked for
+    assert rig.run_next() == 1000
+    await rig.deliveries.close()
+
+
+async def test_who_could_not_be_searched_is_let_alone_for_a_second_whoever_fetches(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Stands()
+    stand = rig.stand(50)
+    stand.is_behind = True
+    rig.run_next()
+    stand.fails = True
+    await rig.searches_end()
+    rig.run_next()
+    rig.deliveries.follow(stand)  # type: ignore[arg-type]
+    assert rig.run_next() >= 999
+    await rig.deliveries.close()
+
+
+async def test_after_the_end_nobody_is_followed() -> None:
+    rig = Stands()
+    await rig.deliveries.close()
+    rig.stand(50)
+    assert not rig.calls and not len(rig.deliveries)
