@@ -46,6 +46,7 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.errors import OffsetOutOfRange, StorageFailure
+from storage.log.delivery import StepBudget
 from storage.segment.region import Region
 
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
@@ -125,6 +126,8 @@ class FetchApi:
                 reading.read_again(changed)
                 if reading.is_satisfied():
                     return
+            reading.release_due()  # though the scheduler should be late
+            reading.read_again(waiter.changed)
         finally:
             self._parked.discard(waiter)
             for partition in partitions:
@@ -248,6 +251,7 @@ class _Reading:
 
     __slots__ = (
         "_api",
+        "_budget",
         "_context",
         "_found_bytes",
         "_has_outcome",
@@ -268,6 +272,7 @@ class _Reading:
         if context.meter is not None:
             max_bytes = min(max_bytes, context.meter.fetch_limit_bytes())
         self._api = api
+        self._budget = StepBudget()  # for looks at what has come due
         self._context = context
         self._wanted = wanted
         self._isolation_level = request.isolation_level
@@ -295,6 +300,12 @@ class _Reading:
             if partition in changed:
                 self._give_back(key)
                 self.results[key] = self._read(key, self._wanted[key])
+
+    def release_due(self) -> None:
+        """Have every partition release what has come due; it wakes us if there is any."""
+        for partition in self.partitions.values():
+            if partition is not None:
+                partition.release_due(self._budget)
 
     def _read(self, key: Key, wanted: Wanted) -> PartitionData:
         partition: Partition | None = None
@@ -332,7 +343,7 @@ class _Reading:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 self._has_outcome = True
                 return data
-        bound = partition.visible_bound(self._isolation_level)
+        bound = partition.visible(partition.bound(self._isolation_level), self._budget)
         found = log.read(
             wanted.fetch_offset,
             max_bytes=max(0, min(wanted.max_bytes, self._max_bytes - self._found_bytes)),

@@ -24,6 +24,7 @@ from protocol.errors import ErrorCode, ProtocolError
 from protocol.fast.fetch import FetchFrame, Found, fetch_answer, read_fetch
 from protocol.headers import decode_request_header
 from protocol.messages.fetch import FetchRequest, FetchResponse
+from storage.log.delivery import StepBudget
 from storage.segment.region import Region
 
 FIRST_VERSION = 4
@@ -139,6 +140,7 @@ class _Reading:
 
     __slots__ = (
         "aborted",
+        "budget",
         "found_bytes",
         "is_committed",
         "max_bytes",
@@ -157,6 +159,7 @@ class _Reading:
         self.max_bytes = max_bytes
         self.min_bytes = min(asked.min_bytes, max_bytes)
         self.found_bytes = 0
+        self.budget: StepBudget | None = None  # for looks at what has come due, once a topic is scheduled
 
     def read(self, index: int) -> None:
         """Read a partition, also once more. Raises: anything, where the long way has something to say."""
@@ -175,7 +178,10 @@ class _Reading:
         offsets = log.offsets
         bound = offsets.last_stable_offset if self.is_committed else offsets.high_watermark
         if log.delivery is not None:
-            bound = partition.visible(bound)
+            budget = self.budget
+            if budget is None:
+                budget = self.budget = StepBudget()
+            bound = partition.visible(bound, budget)
         found_bytes = self.found_bytes
         found = log.read(
             wanted.fetch_offset,
@@ -285,7 +291,11 @@ class ParkedFetch(Parked):
             self._end()
 
     def expire(self) -> None:
-        """Answer with what there is, also with what has come in this very turn of the loop."""
+        """Answer with what there is, also with what has come in this very turn, or due though nobody has said so."""
+        budget = self._reading.budget
+        if budget is not None:
+            for partition in self._reading.partitions:
+                partition.release_due(budget)  # wakes us if there is any
         if self.changed:
             self.look(self.changed)
             if self.due_tick < 0:

@@ -32,7 +32,7 @@ from protocol.records.control import build_marker
 from storage.env.fs import Buffer
 from storage.errors import OffsetOutOfRange, StorageFailure
 from storage.log.append import AppendResult
-from storage.log.delivery import Delivery
+from storage.log.delivery import Delivery, StepBudget
 from storage.log.partition_log import PartitionLog
 from storage.log.validator import LATEST_REQUEST_VERSION, ValidatedBatch, may_compress, validate
 from storage.types import AppendOrigin, TopicPartition
@@ -465,30 +465,26 @@ class Partition:
 
     # --- scheduled delivery ---
 
-    def visible_bound(self, isolation_level: int) -> int:
-        """Give the offset below which a consumer of this isolation level may read now."""
-        return self.visible(self.bound(isolation_level))
-
-    def visible(self, bound: int) -> int:
+    def visible(self, bound: int, budget: StepBudget | None = None) -> int:
         """Lower a bound to what is due by now; on an immediate topic there is nothing to ask."""
         delivery = self.log.delivery
         if delivery is None:
             return bound
         if delivery.watermark < bound:
-            self.release_due()
+            self.release_due(budget)
         return min(bound, delivery.watermark)
 
-    def release_due(self) -> None:
+    def release_due(self, budget: StepBudget | None = None) -> None:
         """Let what has come due be seen, also by requests that wait for it."""
         if (delivery := self.log.delivery) is not None:
             timestamp = delivery.pending_timestamp
-            if delivery.advance(self._now_ms()):
+            if delivery.advance(self._now_ms(), budget):
                 self.wake()
             if delivery.pending_timestamp != timestamp or delivery.is_behind:
                 self._deliveries.follow(self)
 
     async def catch_up(self) -> None:
-        """Wait until `visible_bound` needs no long search to be exact."""
+        """Wait until `visible` needs no long search to be exact."""
         delivery = self.log.delivery
         if delivery is not None and delivery.watermark < self.log.high_watermark:
             await self._deliveries.catch_up(self)

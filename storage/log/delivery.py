@@ -29,11 +29,22 @@ MAX_STEPS: Final = 512
 """Of one advance. A step is a look at a header, some 0.4 µs; a read of a window of them counts as several."""
 MEASURED_STEPS: Final = 256
 """So many are looked at one by one behind a head that was waited for, to tell how late they are, before any jump."""
+FEW_STEPS: Final = 16
+"""What each of those gets whose budget is used up: a read, and some headers."""
 _LOOK_STEPS: Final = 64  # before the time index is asked: mostly the next pending batch is near
 _JUMP_STEPS: Final = 32
 _UNKNOWN_SEGMENT_STEPS: Final = 64  # the ends of two index files are read
 
 logger: Final = logging.getLogger(__name__)
+
+
+class StepBudget:
+    """Steps of one advance that several share, as those of all the partitions of a request; nobody gets none."""
+
+    __slots__ = ("steps_left",)
+
+    def __init__(self) -> None:
+        self.steps_left = MAX_STEPS
 
 
 class Delivery:
@@ -78,8 +89,10 @@ class Delivery:
         """Tell whether the last advance has ended before it came to a pending batch or the log end."""
         return self.pending_timestamp is None and self.watermark < self._state.offsets.log_end_offset
 
-    def advance(self, now_ms: int) -> bool:
+    def advance(self, now_ms: int, budget: StepBudget | None = None) -> bool:
         """Release what has come due, within a bounded number of steps; tell whether the watermark moved.
+
+        What one `budget` is given for takes together not much more than an advance without.
 
         Nothing is raised: what cannot be read holds the watermark back, is said once, and is tried again by the next
         call. Whoever advances owes a wake-up to those who wait for records.
@@ -91,17 +104,23 @@ class Delivery:
                 return False
         elif pending > limit:
             return False
-        return not self._state.is_closed and self._advance(now_ms, limit)
+        if self._state.is_closed:
+            return False
+        if budget is None:
+            budget = StepBudget()
+        return self._advance(now_ms, limit, budget)
 
     def _limit(self, now_ms: int) -> int:
         """Return the time after which a batch is pending."""
         return now_ms - self._state.config.delivery_clock_uncertainty_ms
 
-    def _advance(self, now_ms: int, limit: int) -> bool:
+    def _advance(self, now_ms: int, limit: int, budget: StepBudget) -> bool:
         before = self.watermark
+        steps = max(budget.steps_left, min(FEW_STEPS, MAX_STEPS))
+        budget.steps_left -= steps  # what is left of them comes back
         passed: list[int] | None = [] if self._forget_head() else None
         try:
-            self._pass_due(limit, passed)
+            budget.steps_left += self._pass_due(limit, steps, passed)
         except (OSError, CorruptBatch, CorruptIndex) as error:
             self._at = None
             self._note_failure(str(error))
@@ -119,14 +138,15 @@ class Delivery:
         self.pending_timestamp = None
         return was_known
 
-    def _pass_due(self, limit: int, passed: list[int] | None) -> None:
+    def _pass_due(self, limit: int, steps: int, passed: list[int] | None) -> int:
+        """Pass what is due; return the steps left."""
         if self._at is None or self._state.segments.floor(self._at[0].base_offset) is not self._at[0]:
             self._at = locate(self._state, self.watermark)
             if self._at is None:
                 self.watermark = self._state.offsets.log_end_offset
-        steps = MAX_STEPS
         if passed is not None:
-            steps = MAX_STEPS - MEASURED_STEPS + self._walk(limit, MEASURED_STEPS, passed)
+            measured_steps = min(steps, MEASURED_STEPS)
+            steps += self._walk(limit, measured_steps, passed) - measured_steps
         while self._at is not None and self.pending_timestamp is None and steps > 0:
             segment, position = self._at
             if position < segment.log.size:
@@ -136,6 +156,7 @@ class Delivery:
                     steps = self._walk_by_index(segment, limit, steps)
                     continue
             self._enter(self._state.segments.after(segment))
+        return steps
 
     def _enter(self, segment: Segment | None) -> None:
         """Take all before a segment for due; all there is without one."""

@@ -47,10 +47,10 @@ class Schedule:
             self.times_ms.append(time_ms)
 
     def due(self) -> int:
-        """Count the batches before the first one that is not due."""
+        """Count the batches before the first one that is neither due nor was released before."""
         limit_ms = self.hosted.clock.now_ms() - E_MS
-        pending = (offset for offset, time_ms in enumerate(self.times_ms) if time_ms > limit_ms)
-        return max(self.released, next(pending, len(self.times_ms)))
+        offsets = range(self.released, len(self.times_ms))
+        return next((offset for offset in offsets if self.times_ms[offset] > limit_ms), len(self.times_ms))
 
     def check(self, *, is_late: bool) -> None:
         delivery = self.partition.log.delivery

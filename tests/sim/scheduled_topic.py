@@ -71,7 +71,7 @@ class Follower:
         topic, log = self.topic, self.topic.partition.log
         self._leave()
         self.position = max(self.position, log.log_start_offset)
-        bound = topic.partition.visible_bound(self.isolation_level)
+        bound = topic.partition.visible(topic.partition.bound(self.isolation_level))
         assert bound <= topic.releasable or log.delivery is None, (bound, topic.releasable)
         try:
             found = log.read(self.position, max_bytes=1000, bound=bound, min_one_batch=True)

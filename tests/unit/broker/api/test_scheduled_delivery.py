@@ -119,6 +119,28 @@ async def test_a_long_poll_returns_when_a_record_comes_due(broker: Scheduled, co
     assert not broker.partition.waiters
 
 
+async def test_a_long_poll_ends_with_what_came_due_though_no_pass_has_run(
+    broker: Scheduled, consumer: Consumer
+) -> None:
+    await broker.produce(1000)
+    polling = asyncio.ensure_future(seen(consumer, max_wait_ms=20))
+    await parked(broker)
+    broker.hosted.clock.wall_ms += 1250
+    async with asyncio.timeout(5):
+        assert await polling == [0]
+    assert not broker.hosted.delivery_stats.wakeups
+
+
+async def test_a_fetch_at_the_very_millisecond_a_record_comes_due_waits_for_nothing(
+    broker: Scheduled, consumer: Consumer
+) -> None:
+    await broker.produce(1000)
+    broker.hosted.clock.wall_ms += 1000 + E_MS
+    async with asyncio.timeout(5):
+        assert await poll(consumer) == [0]
+    assert not broker.hosted.delivery_stats.wakeups
+
+
 async def test_min_bytes_counts_only_what_is_visible(broker: Scheduled, consumer: Consumer) -> None:
     await broker.produce(-1000)
     size = broker.partition.log.size_bytes

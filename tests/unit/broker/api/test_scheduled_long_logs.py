@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from protocol.records.builder import build_batch
 from storage.log import pending_search
+from storage.log.delivery import FEW_STEPS, MAX_STEPS
+from storage.segment.later import READ_STEPS
 from tests.harness.scheduled import E_MS, TOPIC, Scheduled
 from tests.sim.faulty_fs import FaultyFS
 from tests.unit.broker.api.test_fetch import Consumer, until
@@ -59,6 +62,25 @@ async def test_a_long_log_is_searched_beside_the_loop_and_who_waits_gets_what_is
         assert (await polling)[0] == 0
     await until(lambda: watermark(broker) == MANY)
     assert delivery.pending_timestamp is not None and not delivery.is_behind
+
+
+@pytest.mark.parametrize("short", [False, True], ids=["long way", "short way"])
+async def test_a_fetch_of_many_long_logs_looks_at_little_more_than_that_of_one_and_yet_at_each(
+    broker: Scheduled, fs: FaultyFS, short: bool
+) -> None:
+    names = [f"many{number}" for number in range(20)]
+    config = broker.hosted.configs[TOPIC]
+    partitions = [broker.hosted.create(name, config=config) for name in names]
+    for partition in partitions:
+        for in_ms in (*[1000] * 600, HOUR_MS):
+            partition.append(build_batch([(b"k", b"v")], timestamp=broker.now_ms + in_ms))
+    broker.hosted.clock.wall_ms += 1000 + E_MS
+    fs.reads.clear()
+    response = await Consumer(broker.hosted, short=short).fetch(*((name, 0, 0) for name in names))
+    released = [partition.delivery.watermark for partition in partitions]
+    assert min(released) > 0 and len(fs.reads) >= len(names)
+    assert MAX_STEPS // 2 < sum(released) + READ_STEPS * len(fs.reads) <= 2 * MAX_STEPS + len(names) * FEW_STEPS
+    assert all(topic.partitions[0].records for topic in response.responses)
 
 
 async def test_the_latest_offset_and_a_deletion_wait_until_a_long_log_is_known(broker: Scheduled) -> None:
@@ -116,7 +138,7 @@ async def test_a_log_that_cannot_be_read_holds_back_what_is_not_known_to_be_due_
     broker.pass_ms(1000)
     assert watermark(broker) == 1
     assert await broker.list_offset() == 1
-    assert broker.partition.visible_bound(0) == 1 and not broker.hosted.lost_dirs
+    assert broker.partition.visible(4) == 1 and not broker.hosted.lost_dirs
     broker.pass_ms(5000)
     await until(lambda: fault.met > 3)
     assert len([line for line in caplog.records if line.levelno >= logging.ERROR]) == 1

@@ -3,13 +3,14 @@
 import errno
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
 from config.views import LONG_MAX
 from storage.errors import CorruptRecord, LogClosed, StorageFailure
 from storage.log import pending_search
-from storage.log.delivery import MAX_STEPS, MEASURED_STEPS
+from storage.log.delivery import FEW_STEPS, MAX_STEPS, MEASURED_STEPS, StepBudget
 from storage.log.partition_log import PartitionLog
 from storage.segment.later import READ_STEPS
 from storage.segment.segment import Segment
@@ -206,6 +207,20 @@ def test_an_advance_is_bounded_and_the_next_one_goes_on(scheduled, reopened, fs)
         assert len(reads(fs)) <= MAX_STEPS // READ_STEPS
     assert known(log) == (2999, NOW + 9000)
     assert len(seen) > 5
+
+
+def test_those_that_share_a_budget_take_together_little_more_than_one_and_all_go_on(scheduled, reopened, fs):
+    log = scheduled(index_interval_bytes=SIZE)
+    fill(log, zigzag(3000))
+    log = reopened(log)
+    reads(fs)
+    budget, seen = StepBudget(), [0]
+    for _ in range(20):
+        assert log.delivery.advance(NOW + 1250, budget)
+        seen.append(log.delivery.watermark)
+    assert MAX_STEPS // 2 < seen[1] <= MAX_STEPS
+    assert all(0 < now - before <= FEW_STEPS for before, now in pairwise(seen[1:]))
+    assert len(reads(fs)) <= MAX_STEPS // READ_STEPS + 19
 
 
 def test_one_search_does_what_takes_many_advances(scheduled, reopened):
