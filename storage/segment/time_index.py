@@ -41,8 +41,8 @@ class TimeIndex:
         if self.file.count == 0:
             return
         first, _ = self.entry(0)
-        is_ascending = self.file.count == 1 or first < self.last_timestamp  # zeros of a lost trim are not
-        if self.last_offset < self.base_offset or not is_ascending:
+        is_ascending = self.file.count == 1 or first < self.last_timestamp  # unlike zeros of a lost trim
+        if first < 0 or self.last_offset < self.base_offset or not is_ascending:
             raise CorruptIndex(self.file.path, f"last entry {self.last_timestamp}, {self.last_offset} is out of order")
 
     @property

@@ -104,6 +104,16 @@ def test_zeros_are_no_entries_of_a_time_index(fs, tmp_path, is_sound):
             index.check()
 
 
+def test_a_time_before_1970_is_no_entry_of_a_time_index(fs, tmp_path):
+    """What has none is not indexed; such an entry would tell that all of a segment is due."""
+    path = tmp_path / "b.timeindex"
+    path.write_bytes(bytes.fromhex("800000000000000000000001"))
+    index = TimeIndex(fs, str(path), 0, 800)
+    index.load(12)
+    with pytest.raises(CorruptIndex, match="out of order"):
+        index.check()
+
+
 def test_time_index_ignores_what_is_not_newer_and_keeps_a_slot_for_the_roll(fs, tmp_path):
     index = TimeIndex(fs, str(tmp_path / "a.timeindex"), 0, 36)
     index.file.make_writable(36)
