@@ -19,7 +19,7 @@ numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 small_numbers = st.integers(-(1 << 31), (1 << 31) - 1)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     st.builds(OffsetKey, names, names, small_numbers),
     st.builds(
@@ -50,7 +50,7 @@ def test_an_offset_is_written_as_by_the_codec(key: OffsetKey, committed: Committ
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=9000)), min_size=1, max_size=70),
     st.integers(0, 1 << 50),

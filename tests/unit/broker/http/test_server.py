@@ -19,6 +19,14 @@ from broker.metrics.page import compressed, takes_gzip
 
 LARGE = bytes(16 * 1024 * 1024)
 """More than the kernel takes for a client that does not read."""
+SOON_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is sent away goes for another reason than the time it takes, however slow the machine is."""
+    for timeout in ("HEAD_TIMEOUT_SECONDS", "READING_TIMEOUT_SECONDS"):
+        monkeypatch.setattr(server, timeout, 2 * SOON_S)
 
 
 def deaf(port: int) -> socket.socket:
@@ -33,7 +41,7 @@ async def reset(connection: socket.socket) -> None:
     """Wait until the other side has dropped a connection."""
     dropped = select.epoll()
     dropped.register(connection, select.EPOLLHUP)
-    assert await asyncio.to_thread(dropped.poll, 5)
+    assert await asyncio.to_thread(dropped.poll, SOON_S)
     dropped.close()
 
 
@@ -213,9 +221,9 @@ async def test_a_head_without_end_is_refused(rig: Rig) -> None:
 async def test_beyond_the_bound_whoever_keeps_us_waiting_longest_is_sent_away(rig: Rig) -> None:
     silent = [await asyncio.open_connection("127.0.0.1", rig.port) for _ in range(MAX_REQUESTS)]
     assert (await rig.get("/healthz"))[0] == b"HTTP/1.1 200 OK"
-    assert await asyncio.wait_for(silent[0][0].read(), 2) == b""
+    assert await asyncio.wait_for(silent[0][0].read(), SOON_S) == b""
     silent[1][1].write(b"GET /healthz HTTP/1.1\r\n\r\n")
-    assert b"ok" in await asyncio.wait_for(silent[1][0].read(), 2)
+    assert b"ok" in await asyncio.wait_for(silent[1][0].read(), SOON_S)
     for _, writer in silent:
         writer.close()
 
@@ -226,7 +234,7 @@ async def test_whoever_connects_beyond_the_bound_is_sent_away_while_all_others_a
     for _ in asked:
         await rig.arrived.get()
     reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
-    assert await asyncio.wait_for(reader.read(), 2) == b""
+    assert await asyncio.wait_for(reader.read(), SOON_S) == b""
     writer.close()
     rig.may_answer.set()
     assert {status for status, _, _ in await asyncio.gather(*asked)} == {b"HTTP/1.1 200 OK"}
@@ -251,7 +259,7 @@ async def test_whoever_does_not_read_has_to_go_for_others_when_too_much_is_held(
         await reset(first)
         assert not second.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-    assert b"ok" in await asyncio.wait_for(reader.read(), 2)
+    assert b"ok" in await asyncio.wait_for(reader.read(), SOON_S)
     writer.close()
 
 

@@ -29,7 +29,7 @@ def test_a_log_that_was_cut_and_a_clock_that_was_set_back_begin_anew() -> None:
         assert (len(marks), marks.bounds(end)) == (1, (now_ms, None))
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)), max_size=300), st.integers(0, 900))
 def test_many_marks_get_rarer_and_stay_true(steps: list[tuple[int, int]], offset: int) -> None:
     marks, seen, end, now_ms = Marks(), [], 0, 0

@@ -69,7 +69,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
 
 
 @given(st.dictionaries(st.tuples(texts, texts), st.tuples(values, st.none() | values), max_size=5))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_any_labels_and_any_numbers(rows: dict[tuple[str, str], tuple[float, float | None]]) -> None:
     lines = [*rows.items(), None]
     counted = [(labels, abs(numbers[0])) for labels, numbers in rows.items() if not math.isnan(numbers[0])]
@@ -77,7 +77,7 @@ def test_any_labels_and_any_numbers(rows: dict[tuple[str, str], tuple[float, flo
 
 
 @given(st.lists(st.floats(0, 100), max_size=5))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_histograms(seconds: list[float]) -> None:
     histogram = Histogram()
     for observed in seconds:
