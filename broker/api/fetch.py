@@ -28,7 +28,7 @@ from broker.metadata.image import ClusterImage
 from broker.partition.errors import InconsistentTopicIdRequested, UnknownPartition, UnknownTopicId
 from broker.partition.manager import PartitionManager
 from broker.partition.partition import READ_COMMITTED, Partition
-from broker.partition.purgatory import Parked, Waiter
+from broker.partition.purgatory import Parked, Purgatory, Waiter
 from broker.quota.clients import RequestMeter
 from protocol.api_keys import ApiKey
 from protocol.codec import encode
@@ -72,16 +72,15 @@ class FetchApi:
         self._sessions = sessions
         self._leaders = leaders
         self._max_bytes = max_bytes
-        self._parked: set[Waiter] = set()  # requests that wait for data now
+        self._purgatory = Purgatory(self._loop)
         self._is_stopping = False
-        self._short_way = ShortFetch(partitions, image, sessions, max_bytes, self.answer_now)
+        self._short_way = ShortFetch(partitions, image, sessions, max_bytes, self._purgatory, self.answer_now)
 
     def stop(self) -> None:
         """Answer who is parked with what there is, and let nobody wait any more: the broker stops."""
         self._is_stopping = True
-        for waiter in self._parked:
-            waiter.wake(self)
         self._short_way.stop()
+        self._purgatory.expire_all()
 
     def routes(self) -> tuple[Route, ...]:
         """Name what this family serves."""
@@ -100,7 +99,7 @@ class FetchApi:
         try:
             reading.read_all()
             if not reading.is_satisfied() and request.max_wait_ms > 0 and not self._is_stopping:
-                await self._park(reading, opened, self._loop.time() + request.max_wait_ms / 1000)
+                await self._park(reading, opened, request.max_wait_ms)
             if opened.is_overtaken():
                 reading.release()
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -111,25 +110,22 @@ class FetchApi:
             reading.release()
             raise
 
-    async def _park(self, reading: _Reading, opened: Opened, deadline: float) -> None:
-        waiter = Waiter()
+    async def _park(self, reading: _Reading, opened: Opened, wait_ms: int) -> None:
+        waiter = Waiter(self._purgatory, self._loop, wait_ms)
         partitions = [partition for partition in reading.partitions.values() if partition is not None]
         for partition in partitions:
             partition.waiters.add(waiter)
-        self._parked.add(waiter)
         try:
-            while await waiter.wait(self._loop, deadline):
-                changed = waiter.changed
-                waiter.changed = set()
+            while await waiter.wait():
                 if opened.is_overtaken() or self._is_stopping:
                     return
-                reading.read_again(changed)
+                reading.read_again(waiter.take())
                 if reading.is_satisfied():
                     return
             reading.release_due()  # though the scheduler should be late
-            reading.read_again(waiter.changed)
+            reading.read_again(waiter.take())
         finally:
-            self._parked.discard(waiter)
+            waiter.leave()
             for partition in partitions:
                 partition.waiters.discard(waiter)
 

@@ -8,7 +8,6 @@ meets one of these. Both say the same of the same logs.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -62,6 +61,7 @@ class ShortFetch:
         image: Callable[[], ClusterImage],
         sessions: FetchSessions,
         max_bytes: int,
+        purgatory: Purgatory,
         answer_now: AnswerNow,
     ) -> None:
         self._partitions = partitions
@@ -69,13 +69,12 @@ class ShortFetch:
         self._sessions = sessions
         self._max_bytes = max_bytes
         self.answer_now = answer_now
-        self._purgatory = Purgatory(asyncio.get_running_loop())
+        self._purgatory = purgatory
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Answer who is parked with what there is, and let nobody wait any more."""
+        """Let nobody wait any more."""
         self._is_stopping = True
-        self._purgatory.expire_all()
 
     def serve(self, request: PlainFetch, context: RequestContext) -> list[Any] | ParkedFetch | object:
         """Answer a request, or park it; LONG_WAY leaves it to that, with nothing done that it does not do again."""

@@ -1,9 +1,9 @@
 """Where requests wait for partitions: parked long polls, woken by appends, deletions and log start moves.
 
 Waking only marks which partitions have changed and lets the request look again on its own turn, so many appends of one
-loop turn cost one look. Most requests are `Parked`: plain objects, looked after by one `Purgatory`, with one call of
-the loop for all that were woken in a turn and one timer for all that wait. A `Waiter` belongs to a request that is
-served by a task and awaits one future.
+loop turn cost one look. A `Purgatory` looks after what waits, with one call of the loop for all that were woken in a
+turn and one timer for all that wait; of very many that go on together some do with each turn of the loop. Most requests
+are `Parked`, plain objects. A `Waiter` belongs to one that is served by a task.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import heapq
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
@@ -34,43 +35,8 @@ class Wakeable(Protocol):
         """Note that `source` has changed."""
 
 
-class Waiter:
-    """One request that is served by a task."""
-
-    __slots__ = ("_future", "changed")
-
-    def __init__(self) -> None:
-        self._future: asyncio.Future[None] | None = None
-        self.changed: set[Any] = set()  # what has woken us since the last look
-
-    def wake(self, source: Hashable) -> None:
-        """Note that `source` has changed and let the request go on."""
-        self.changed.add(source)
-        future = self._future
-        if future is not None and not future.done():
-            future.set_result(None)
-
-    async def wait(self, loop: asyncio.AbstractEventLoop, deadline: float) -> bool:
-        """Wait until woken; False when `deadline` (loop time, seconds) has passed instead."""
-        if self.changed:
-            return True
-        future = self._future = loop.create_future()
-        timer = loop.call_at(deadline, _expire, future)
-        try:
-            await future
-        finally:
-            timer.cancel()
-            self._future = None
-        return bool(self.changed)
-
-
-def _expire(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-class Parked:
-    """One request that waits without a task. It says itself what it does when it is woken, and when its time is up."""
+class Waiting:
+    """One request that waits. It says itself what it does when it is woken, and when its time is up."""
 
     __slots__ = ("_purgatory", "changed", "due_tick")
 
@@ -86,6 +52,20 @@ class Parked:
             self._purgatory.woken(self)
         changed.add(source)
 
+    def look(self, changed: set[Any]) -> None:
+        """Look at what has changed."""
+        raise NotImplementedError
+
+    def expire(self) -> None:
+        """Stop waiting: the time is up."""
+        raise NotImplementedError
+
+
+class Parked(Waiting):
+    """One that waits without a task."""
+
+    __slots__ = ()
+
     def begin(self, answered: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
         """Say who is called with the answer, or with why there is none: one of them, once, and later.
 
@@ -97,27 +77,67 @@ class Parked:
         """Stop waiting and call nobody."""
         raise NotImplementedError
 
+
+class Waiter(Waiting):
+    """One that a task waits for; it parks with its first wait."""
+
+    __slots__ = ("_is_up", "_loop", "_seen", "_told")
+
+    def __init__(self, purgatory: Purgatory, loop: asyncio.AbstractEventLoop, wait_ms: int) -> None:
+        super().__init__(purgatory)
+        self._loop = loop
+        self._told: asyncio.Future[None] | None = None
+        self._seen: set[Any] = set()  # what has changed and was not taken
+        self._is_up = False
+        purgatory.park(self, wait_ms)
+
     def look(self, changed: set[Any]) -> None:
-        """Look at what has changed."""
-        raise NotImplementedError
+        """Let the task go on."""
+        self._seen |= changed
+        self._go_on()
 
     def expire(self) -> None:
-        """Stop waiting: the time is up."""
-        raise NotImplementedError
+        """Let the task go on, and wait no more."""
+        self._is_up = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        told = self._told
+        if told is not None and not told.done():
+            told.set_result(None)
+
+    async def wait(self) -> bool:
+        """Wait until woken; False when the time is up instead."""
+        while not self._seen and not self._is_up:
+            told = self._told = self._loop.create_future()
+            await told
+        return bool(self._seen)
+
+    def take(self) -> set[Any]:
+        """Give what has changed since the last time, also what has in this very turn of the loop."""
+        changed = self._seen | self.changed
+        self._seen = set()
+        self.changed.clear()
+        return changed
+
+    def leave(self) -> None:
+        """Be kept no longer."""
+        self._purgatory.leave(self)
 
 
 class Purgatory:
-    """All parked requests of a kind."""
+    """All requests of a kind that wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._woken: list[Parked] = []
-        self._due: dict[int, set[Parked]] = {}  # tick → whose time is up then
+        self._woken: list[Waiting] = []
+        self._due: dict[int, set[Waiting]] = {}  # tick → whose time is up then
         self._ticks: list[int] = []  # heap of the keys, and of some that are gone
         self._timer: asyncio.TimerHandle | None = None
         self._timer_tick = 0
+        self._expiring: deque[Waiting] = deque()  # whose time is up, and who have not been told
 
-    def park(self, parked: Parked, wait_ms: int) -> None:
+    def park(self, parked: Waiting, wait_ms: int) -> None:
         """Keep a request until `leave`, or until its time is up; that is never too early."""
         tick = parked.due_tick = math.ceil((self._loop.time() * 1000 + wait_ms) / TICK_MS)
         due = self._due.get(tick)
@@ -135,7 +155,7 @@ class Purgatory:
             self._timer.cancel()
             self._arm(tick)
 
-    def leave(self, parked: Parked) -> None:
+    def leave(self, parked: Waiting) -> None:
         """Keep a request no longer. The timer stays: most waits end long before it, and others wait for it."""
         due = self._due.get(parked.due_tick)
         if due is not None:
@@ -144,7 +164,7 @@ class Purgatory:
                 del self._due[parked.due_tick]
         parked.due_tick = -1
 
-    def woken(self, parked: Parked) -> None:
+    def woken(self, parked: Waiting) -> None:
         """Let a request look after those that were woken before it, at the end of this turn at the earliest."""
         if not self._woken:
             self._loop.call_soon(self._look)
@@ -165,7 +185,7 @@ class Purgatory:
             changed, parked.changed = parked.changed, set()
             self._run(parked, changed)
 
-    def _run(self, parked: Parked, changed: set[Any] | None) -> None:
+    def _run(self, parked: Waiting, changed: set[Any] | None) -> None:
         """Let one request go on, unless it has left; what goes wrong with it does not keep the others."""
         if parked.due_tick < 0:
             return
@@ -175,7 +195,7 @@ class Purgatory:
             else:
                 parked.expire()
         except Exception as failure:
-            logger.error("parked request failed reason=%s", failure, exc_info=unexplained(failure))
+            logger.error("waiting request failed reason=%s", failure, exc_info=unexplained(failure))
 
     def _arm(self, tick: int) -> None:
         self._timer_tick = tick
@@ -184,9 +204,19 @@ class Purgatory:
     def _on_time(self) -> None:
         now_tick = math.floor(self._loop.time() * 1000 / TICK_MS)
         ticks = self._ticks
+        is_expiring = bool(self._expiring)
         while ticks and (ticks[0] <= now_tick or ticks[0] not in self._due):
-            for parked in tuple(self._due.get(heapq.heappop(ticks), ())):
-                self._run(parked, None)
+            self._expiring.extend(self._due.get(heapq.heappop(ticks), ()))
+        if not is_expiring:
+            self._expire_some()
         self._timer = None  # not before: whoever has parked meanwhile has left the arming to us
         if ticks:
             self._arm(ticks[0])
+
+    def _expire_some(self) -> None:
+        """Let those go on whose time is up; of very many some with each turn of the loop."""
+        expiring = self._expiring
+        for _ in range(min(LOOKS_PER_TURN, len(expiring))):
+            self._run(expiring.popleft(), None)
+        if expiring:
+            self._loop.call_soon(self._expire_some)

@@ -8,7 +8,6 @@ import pytest
 
 from broker.api.delete_records import DeleteRecordsApi
 from broker.partition.partition import Partition
-from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode
@@ -16,6 +15,7 @@ from protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecor
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from tests.harness.hosted import NOW_MS, OTHER_ID, Hosted, context
+from tests.harness.wakes import Wakes
 
 
 class Rig:
@@ -120,7 +120,7 @@ async def test_a_directory_that_does_not_take_the_new_start_is_a_storage_error(r
 
 async def test_whoever_waits_at_a_deleted_offset_looks_again(rig: Rig) -> None:
     partition = rig.filled()
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     await rig.delete(("t", 0, 0))
     assert not waiter.changed

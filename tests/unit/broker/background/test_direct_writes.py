@@ -10,7 +10,6 @@ import pytest
 from broker.partition import partition as partitions
 from broker.partition.internal_log import InternalLog
 from broker.partition.partition import READ_UNCOMMITTED
-from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -18,6 +17,7 @@ from storage.errors import StorageFailure
 from storage.log.direct_writes import LogWrite
 from tests.harness.gate import Gated, settled
 from tests.harness.hosted import NOW_MS
+from tests.harness.wakes import Wakes
 from tests.sim.logs import batches_of, read_all
 
 DIRECT = LogConfig(preallocate=True, segment_bytes=1 << 20)
@@ -35,7 +35,7 @@ def _needs_direct_files(tmp_path: Path, gated: Gated) -> None:
 
 async def test_an_append_is_answered_and_visible_after_its_write(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=DIRECT)
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     sent = gated.send("t")
     await settled()

@@ -23,7 +23,6 @@ from broker.metadata.image import Delta, TopicImage, partitions_of
 from broker.partition.errors import PartitionOffline
 from broker.partition.internal_log import InternalLog
 from broker.partition.partition import Partition
-from broker.partition.purgatory import Waiter
 from broker.runtime.pools import Pools
 from config.views import LogConfig, LogManagerConfig
 from protocol.api_keys import ApiKey
@@ -34,6 +33,7 @@ from storage.errors import StorageFailure
 from storage.producers.verification import NOT_ASKED
 from tests.harness.cleaning import COMPACT, CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted, context, topic_id_of
+from tests.harness.wakes import Wakes
 from tests.sim.faulty_fs import FaultyFS
 from tests.sim.logs import append_marker
 
@@ -308,7 +308,7 @@ async def test_a_failed_operation_takes_its_directory_offline_and_spares_the_oth
     bed.create(case.config)
     bed.produce(bed.bad, case.batches)
     bed.produce(bed.good)
-    waiter = Waiter()
+    waiter = Wakes()
     bed.bad.waiters.add(waiter)
     fault = bed.fs.break_(case.operation, bed.bad_dir, case.suffix, code=case.code)
     await case.act(bed)

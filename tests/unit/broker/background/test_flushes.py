@@ -10,7 +10,6 @@ import pytest
 
 from broker.partition.internal_log import InternalLog
 from broker.partition.partition import READ_UNCOMMITTED
-from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
@@ -18,6 +17,7 @@ from storage.errors import StorageFailure
 from storage.log.flush import FlushPlan
 from tests.harness.gate import Gated, settled
 from tests.harness.hosted import NOW_MS
+from tests.harness.wakes import Wakes
 
 ON_APPEND = LogConfig(flush_on_append=True)
 
@@ -28,7 +28,7 @@ def by_count(count: int, **options: int) -> LogConfig:
 
 async def test_an_append_that_makes_a_flush_due_is_answered_and_visible_after_it(gated: Gated) -> None:
     partition = gated.hosted.create("t", config=ON_APPEND)
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     sent = gated.send("t")
     await settled()

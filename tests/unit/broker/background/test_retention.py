@@ -12,7 +12,6 @@ import pytest
 from broker.background.checkpoints import Checkpoints
 from broker.background.retention import Retention
 from broker.partition.partition import Partition
-from broker.partition.purgatory import Waiter
 from broker.runtime.pools import Pools
 from config.views import LogConfig, LogManagerConfig
 from protocol.records.builder import build_batch
@@ -20,6 +19,7 @@ from storage.env.posix import PosixFileSystem
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.harness.hosted import NOW_MS, Hosted
+from tests.harness.wakes import Wakes
 
 RETENTION_MS = 1000
 DELAY_MS = 500
@@ -115,7 +115,7 @@ async def test_the_cleaner_may_ask_for_one_partition(rig: Rig) -> None:
 
 async def test_whoever_waits_at_a_removed_offset_looks_again(rig: Rig) -> None:
     partition = rig.filled()
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     await rig.retention.run_once()
     assert not waiter.changed

@@ -11,12 +11,12 @@ from broker.metadata.image import ClusterImage, Delta, PartitionImage, TopicImag
 from broker.partition.errors import NotLeader, PartitionOffline, UnknownPartition
 from broker.partition.internal_log import InternalLog
 from broker.partition.manager import FEW_LOGS
-from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from storage.types import TopicPartition
 from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted, topic_id_of
+from tests.harness.wakes import Wakes
 from tests.sim.moves import begin, catch_up
 
 
@@ -63,7 +63,7 @@ def test_a_change_of_the_broker_reaches_every_log(hosted: Hosted) -> None:
 def test_a_deleted_topic_is_gone_at_once_and_its_files_after_the_brokers_delay(hosted: Hosted, tmp_path: Path) -> None:
     partition = hosted.create("t", config=LogConfig(file_delete_delay_ms=1))
     partition.append(batch())
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     del hosted.configs["t"]  # the topic's settings go with it; the broker's delay is a minute
     hosted.delete("t")
@@ -208,7 +208,7 @@ def test_a_failed_directory_takes_its_partitions_along_and_spares_the_others(tmp
     hosted.create("t", partitions=4)
     lost_dir = str(tmp_path / "a")
     lost = [one for one in hosted.manager if one.log.path.startswith(lost_dir)]
-    waiter = Waiter()
+    waiter = Wakes()
     lost[0].waiters.add(waiter)
     hosted.manager.fail_dir_of(StorageFailure("I/O error", lost[0].log.path))
     assert len(lost) == 2

@@ -10,7 +10,6 @@ import pytest
 from broker.partition.errors import NotLeader, UnknownPartition
 from broker.partition.markers import MarkerWriter
 from broker.partition.partition import READ_COMMITTED, READ_UNCOMMITTED, Marker, Partition
-from broker.partition.purgatory import Waiter
 from protocol.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, iter_batches
 from protocol.records.builder import build_batch
 from protocol.records.control import parse_marker
@@ -18,6 +17,7 @@ from storage.errors import InvalidProducerEpoch, InvalidTxnState, TransactionCoo
 from storage.producers.verification import NOT_ASKED
 from storage.types import TopicPartition
 from tests.harness.hosted import NOW_MS, OTHER_ID, Hosted
+from tests.harness.wakes import Wakes
 
 PID = 7
 T0 = TopicPartition("t", 0)
@@ -68,7 +68,7 @@ async def test_open_transactions_hold_back_readers_of_committed_records_until_th
     append(partition, b"a")
     append(partition, b"b", b"c", producer_id=8)
     assert bounds(partition) == (0, 3)
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     await end(writer, producer_id=8)
     assert bounds(partition) == (0, 4)

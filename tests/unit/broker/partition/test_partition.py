@@ -17,12 +17,12 @@ from broker.partition.errors import (
 )
 from broker.partition.isr import high_watermark
 from broker.partition.partition import READ_COMMITTED, READ_UNCOMMITTED
-from broker.partition.purgatory import Waiter
 from config.views import LogConfig
 from protocol.records.builder import build_batch
 from storage.errors import StorageFailure
 from storage.types import AppendOrigin
 from tests.harness.hosted import NODE_ID, NOW_MS, OTHER_ID, Hosted
+from tests.harness.wakes import Wakes
 
 
 def batch(value: bytes = b"v", **options: Any) -> bytearray:
@@ -37,7 +37,7 @@ def test_the_high_watermark_follows_the_log_end_while_we_are_alone_in_sync() -> 
 
 def test_an_append_is_visible_when_it_returns_and_wakes_whoever_waits(hosted: Hosted) -> None:
     partition = hosted.create("t")
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     data = batch()
     result = partition.append(data)
@@ -49,7 +49,7 @@ def test_an_append_is_visible_when_it_returns_and_wakes_whoever_waits(hosted: Ho
 
 def test_with_another_replica_in_sync_nothing_is_visible_yet(hosted: Hosted) -> None:
     partition = hosted.create("t", replicas=(NODE_ID, OTHER_ID))
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     partition.append(batch())
     assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 0)
@@ -63,7 +63,7 @@ def test_a_duplicate_counts_once_and_wakes_nobody(hosted: Hosted) -> None:
     partition = hosted.create("t")
     numbered = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
     partition.append(batch(**numbered))
-    waiter = Waiter()
+    waiter = Wakes()
     partition.waiters.add(waiter)
     assert partition.append(batch(**numbered)).is_duplicate
     assert partition.stats.messages_in == 1
@@ -114,7 +114,7 @@ def test_the_minimum_in_sync_is_never_more_than_the_replicas_there_are(hosted: H
 def test_a_disk_that_fails_an_append_is_not_asked_again(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = hosted.create("t", partitions=2)
     neighbour = hosted.manager.get("t", 1)
-    waiter = Waiter()
+    waiter = Wakes()
     neighbour.waiters.add(waiter)
 
     def refuse(*_: object, **__: object) -> None:

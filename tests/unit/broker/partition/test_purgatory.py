@@ -3,48 +3,69 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from broker.partition.purgatory import LOOKS_PER_TURN, MAX_STALE_TICKS, Parked, Purgatory, Waiter
+from broker.partition.purgatory import LOOKS_PER_TURN, MAX_STALE_TICKS, Parked, Purgatory, Waiter, Waiting
 
 
-async def test_a_wake_ends_the_wait_and_tells_what_changed() -> None:
-    loop = asyncio.get_running_loop()
-    waiter = Waiter()
-    waiting = asyncio.ensure_future(waiter.wait(loop, loop.time() + 60))
+@pytest.fixture
+async def purgatory() -> Purgatory:
+    return Purgatory(asyncio.get_running_loop())
+
+
+def waiter_of(purgatory: Purgatory, wait_ms: int = 60_000) -> Waiter:
+    return Waiter(purgatory, asyncio.get_running_loop(), wait_ms)
+
+
+async def test_a_wake_ends_the_wait_and_tells_what_changed(purgatory: Purgatory) -> None:
+    waiter = waiter_of(purgatory)
+    waiting = asyncio.ensure_future(waiter.wait())
     await asyncio.sleep(0)
     assert not waiting.done()
     waiter.wake("a")
     waiter.wake("b")
     assert await waiting
-    assert waiter.changed == {"a", "b"}
+    assert waiter.take() == {"a", "b"} and not waiter.take()
 
 
-async def test_what_changed_before_the_wait_is_not_missed() -> None:
-    loop = asyncio.get_running_loop()
-    waiter = Waiter()
+async def test_what_changed_before_the_wait_is_not_missed(purgatory: Purgatory) -> None:
+    waiter = waiter_of(purgatory)
     waiter.wake("a")
-    assert await waiter.wait(loop, loop.time() + 60)
+    assert await waiter.wait()
 
 
-async def test_a_deadline_ends_the_wait_with_nothing_changed() -> None:
-    loop = asyncio.get_running_loop()
-    waiter = Waiter()
-    assert not await waiter.wait(loop, loop.time() + 0.01)
-    assert not await waiter.wait(loop, loop.time() - 1)
+async def test_what_was_taken_in_the_turn_in_which_it_changed_ends_no_wait(purgatory: Purgatory) -> None:
+    waiter = waiter_of(purgatory)
+    waiter.wake("a")
+    assert waiter.take() == {"a"}
+    waiting = asyncio.ensure_future(waiter.wait())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    waiter.wake("b")
+    assert await waiting and waiter.take() == {"b"}
 
 
-async def test_a_cancelled_wait_leaves_nothing_that_a_later_wake_could_trip_over() -> None:
-    loop = asyncio.get_running_loop()
-    waiter = Waiter()
-    waiting = asyncio.ensure_future(waiter.wait(loop, loop.time() + 60))
+async def test_a_wait_whose_time_is_up_ends_with_nothing_changed(purgatory: Purgatory) -> None:
+    waiter = waiter_of(purgatory, 10)
+    assert not await waiter.wait()
+    assert not await waiter.wait()
+
+
+async def test_a_cancelled_wait_leaves_nothing_that_a_later_wake_could_trip_over(purgatory: Purgatory) -> None:
+    waiter = waiter_of(purgatory)
+    waiting = asyncio.ensure_future(waiter.wait())
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait([waiting])
     assert waiting.cancelled()
     waiter.wake("a")
-    assert waiter.changed == {"a"}
+    await asyncio.sleep(0)
+    assert waiter.take() == {"a"}
+    waiter.leave()
+    assert not kept_by(purgatory)
 
 
 # --- requests without a task ---
@@ -65,7 +86,7 @@ class Recorded(Parked):
             raise self.failure
 
     def expire(self) -> None:
-        self.expired_at = asyncio.get_running_loop().time()
+        self.expired_at = self._purgatory._loop.time()
         self._purgatory.leave(self)
 
 
@@ -165,6 +186,64 @@ async def test_of_very_many_that_are_woken_some_look_with_each_turn_of_the_loop_
     assert (waits[0].looks, waits[-1].looks) == ([{"a"}, {"b"}], [{"a", "b"}])
 
 
+class SteppedLoop:
+    """A loop whose turns and time are the test's."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.soon: list[Callable[[], None]] = []
+        self.timer: Callable[[], None] | None = None
+
+    def time(self) -> float:
+        return self.now
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> SteppedLoop:
+        self.timer = callback
+        return self
+
+    def cancel(self) -> None:
+        self.timer = None
+
+    def fire(self) -> None:
+        """Call what the timer is for."""
+        callback, self.timer = self.timer, None
+        assert callback is not None
+        callback()
+
+    def turn(self) -> None:
+        """Call what was to be called with this turn."""
+        called, self.soon = self.soon, []
+        for callback in called:
+            callback()
+
+
+@pytest.mark.pure  # compiled classes are not extended by others
+async def test_of_very_many_whose_time_is_up_at_once_some_go_on_with_each_turn_of_the_loop() -> None:
+    loop = SteppedLoop()
+    purgatory = Purgatory(loop)  # type: ignore[arg-type]
+    waits = [Recorded(purgatory) for _ in range(2 * LOOKS_PER_TURN + 1)]
+    for parked in waits:
+        purgatory.park(parked, 10)
+    later = Recorded(purgatory)
+    purgatory.park(later, 11)
+    loop.now = 0.010
+    loop.fire()
+    ended = [sum(parked.expired_at is not None for parked in waits)]
+    loop.now = 0.011
+    loop.fire()
+    gone = next(parked for parked in waits if parked.expired_at is None)
+    purgatory.leave(gone)
+    while loop.soon:
+        assert len(loop.soon) == 1
+        loop.turn()
+        ended.append(sum(parked.expired_at is not None for parked in waits))
+    assert ended[0] == LOOKS_PER_TURN and ended[1] - ended[0] <= LOOKS_PER_TURN and ended[-1] == len(waits) - 1
+    assert gone.expired_at is None and later.expired_at is not None and not kept_by(purgatory)
+
+
 @pytest.mark.pure  # compiled classes are not extended by others
 async def test_long_waits_that_end_early_leave_nothing_behind() -> None:
     loop = asyncio.get_running_loop()
@@ -176,7 +255,7 @@ async def test_long_waits_that_end_early_leave_nothing_behind() -> None:
     assert len(purgatory._ticks) <= MAX_STALE_TICKS + 2
 
 
-def kept_by(purgatory: Purgatory) -> set[Parked]:
+def kept_by(purgatory: Purgatory) -> set[Waiting]:
     return set().union(*purgatory._due.values())
 
 
