@@ -134,13 +134,14 @@ def test_check_74_members_without_assignment_get_zero_bytes(connect: Connect, gr
 
 
 def test_check_75_dead_member_is_removed_after_its_session(client: RawClient, connect: Connect, group: str) -> None:
+    began = time.monotonic()
     first, second = _pair(connect, group, session_timeout_ms=6000)
     second.client.close()
     silent_since = time.monotonic()
     while (code := first.heartbeat()) == 0:
         time.sleep(0.1)
     assert code == 27
-    assert 5.0 <= time.monotonic() - silent_since < 12
+    assert time.monotonic() - began >= 6.0 and time.monotonic() - silent_since < 20
     generation = first.generation
     first.join()
     assert first.generation == generation + 1

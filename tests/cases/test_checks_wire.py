@@ -184,11 +184,11 @@ def test_check_13_idle_connections_close_and_waiting_ones_do_not(broker_factory,
     with RawClient(address(broker)) as idle, RawClient(address(broker)) as waiting:
         waiting.create_topic("t")
         values = fetch_values([{"topic": "t", "partitions": [fetch_row(0, 0)]}], version=11, max_wait_ms=5000)
-        idle.metadata([])
         began = time.monotonic()
+        idle.metadata([])
         correlation_id = waiting.send("fetch", 11, **values)
-        idle.expect_close(within_s=7)
-        assert 2.5 <= time.monotonic() - began <= 6.5
+        idle.expect_close()
+        assert 2.9 <= time.monotonic() - began <= 12
         if is_reference:
             return  # it counts a waiting connection as idle and closes it too
         assert waiting.receive("fetch", 11)[0] == correlation_id

@@ -108,7 +108,7 @@ def test_grp_09_members_join_leave_and_die(
         living.append(add())
         eventually(lambda: _settled(living), within_s=60, what="three owners again")
         eventually(lambda: len(done) > 200)
-    assert describe(client, group).group_state == "Stable"
+    eventually(lambda: describe(client, group).group_state == "Stable", what="the last rebalance is over")
 
     def missing() -> list[int]:
         return sorted(set(done).difference(*(member.read for member in everyone)))

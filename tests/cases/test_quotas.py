@@ -85,8 +85,8 @@ def test_a_producer_that_asks_for_no_answer_waits_all_the_same(broker_factory: B
     with RawClient(address(broker), client_id=CLIENT) as client, RawClient(address(broker)) as other:
         other.create_topic("t")
         set_quota(other, {"client-id": CLIENT}, producer_byte_rate=50_000)
-        client.send("produce", 9, **produce_values("t", {0: batch(600_000)}, 0))
         started = time.monotonic()
+        client.send("produce", 9, **produce_values("t", {0: batch(600_000)}, 0))
         client.request("metadata", 9, topics=[])
         assert 1.0 < time.monotonic() - started < 10
 

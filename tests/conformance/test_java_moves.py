@@ -138,8 +138,8 @@ def test_a_partition_moves_while_it_is_written_and_read(two_disks: BrokerProcess
         before = fill(client, "t", MOVED_MIB)
         producer = Verifier(two_disks, "t", tmp_path / "producer.log")
         try:
+            plan.execute(RATE)  # while the producer's JVM starts: it has to outlast the move, however slow the tool is
             eventually(lambda: client.end_offset("t") > before, what="the producer sends", within_s=PATIENCE_S)
-            plan.execute(RATE)
             assert described(client, "1", THROTTLE, kind=BROKER)[THROTTLE][0] == str(RATE)
             assert eventually(lambda: future_in(client, b, "t")).is_future
             values: list[bytes | None] = []

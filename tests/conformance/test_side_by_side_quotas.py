@@ -274,8 +274,8 @@ def test_the_same_requests_are_held_to_a_share_of_the_brokers_time(pair: Pair, u
                 if acks:
                     assert _produce(client, unique, 10, acks=acks) == 1_000
                 else:
-                    client.send("produce", 9, **produce_values(unique, {0: _batch(10)}, 0))
                     started = time.monotonic()
+                    client.send("produce", 9, **produce_values(unique, {0: _batch(10)}, 0))
                     client.request("metadata", 9, topics=[])
                     held["acks=0"] = time.monotonic() - started > 0.9
         return held

@@ -315,8 +315,8 @@ async def test_who_comes_too_fast_to_a_listener_waits_and_so_do_those_behind(rig
     rig.rates.limit(ConnectionLimits(of_listeners=(("a", ListenerLimits(max_connection_creation_rate=1)),)))
     for _ in range(10):
         assert await rig.ask(await rig.connect(first), b"in time") == frame(b"in time")
-    late, later = await rig.connect(first), await rig.connect(first)
     began = rig.loop.time()
+    late, later = await rig.connect(first), await rig.connect(first)
     asked = asyncio.gather(rig.ask(late, b"late"), rig.ask(later, b"later"))
     assert await rig.ask(await rig.connect(second), b"other") == frame(b"other")
     assert not asked.done()
