@@ -4,7 +4,8 @@
 - The answer is sent once the new log start is on disk; what concurrent requests changed is written together.
 - Scheduled records whose time has not come stay, and so does what follows them: the answer tells how far it went.
 - Segments that lie wholly below go with the next retention pass; until then only the log start hides their records.
-- There is one replica, so nothing is waited for and `timeout_ms` is not needed.
+- There is one replica to wait for. A long log may have to be searched for what has come due: a partition for which that
+  takes longer than `timeout_ms` is REQUEST_TIMED_OUT, with nothing deleted, and the next try finds it known.
 
 Partitions stand alone: one that is refused does not hold up its neighbours.
 Source: KafkaApis.handleDeleteRecordsRequest, ReplicaManager.deleteRecordsOnLocalLog, KIP-107.
@@ -12,6 +13,7 @@ Source: KafkaApis.handleDeleteRecordsRequest, ReplicaManager.deleteRecordsOnLoca
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from broker.api.errors import code_of
@@ -46,6 +48,7 @@ class DeleteRecordsApi:
 
     async def delete_records(self, request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
         """Delete the records of partitions below an offset."""
+        deadline = asyncio.get_running_loop().time() + max(0, request.timeout_ms) / 1000
         accepted: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
         topics = []
         for topic in request.topics:
@@ -56,7 +59,7 @@ class DeleteRecordsApi:
                 )
                 results.append(result)
                 try:
-                    accepted.append((await self._delete(topic.name, asked), result))
+                    accepted.append((await self._delete(topic.name, asked, deadline), result))
                 except Exception as failure:
                     result.error_code = code_of(failure, context)
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
@@ -70,11 +73,11 @@ class DeleteRecordsApi:
                 result.low_watermark = partition.log.log_start_offset
         return DeleteRecordsResponse(topics=topics)
 
-    async def _delete(self, topic: str, asked: DeleteRecordsPartition) -> Partition:
+    async def _delete(self, topic: str, asked: DeleteRecordsPartition, deadline: float) -> Partition:
         partition = self._partitions.get(topic, asked.partition_index)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"Cannot delete records of internal topic {topic}.")
-        await partition.catch_up()
+        await partition.catch_up(deadline)
         partition = self._partitions.get(topic, asked.partition_index)
         while partition.is_on_hold:  # else the log that takes over might begin before what was deleted
             await partition.room()

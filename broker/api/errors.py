@@ -107,6 +107,7 @@ TABLE: dict[type[BaseException], ErrorCode] = {
     partition.NotEnoughReplicas: ErrorCode.NOT_ENOUGH_REPLICAS,
     partition.RecordsMustStay: ErrorCode.POLICY_VIOLATION,
     partition.PartitionOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+    partition.SearchTakesTooLong: ErrorCode.REQUEST_TIMED_OUT,
     partition.FutureNameTooLong: ErrorCode.INVALID_TOPIC_EXCEPTION,
     partition.LogDirNotFound: ErrorCode.LOG_DIR_NOT_FOUND,
     partition.LogDirOffline: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -4,6 +4,7 @@
   latest tiered; v10 timeout; v11 -6 earliest pending upload. Without a tier -4 is the log start, -5 and -6 are unknown.
 - A timestamp or -3 answers nothing that lies at or beyond the fetchable bound; nothing found is error 0 and -1.
 - On scheduled topics LATEST is the first record whose time has not come. What is asked by time is found beyond it, too.
+  A long log may have to be searched for it; what is not known in time is REQUEST_TIMED_OUT, for that partition alone.
 - Only the largest timestamp of a segment is known in memory. What that does not decide is searched for in the files, in
   the I/O pool of the log's directory, one partition after the other.
 
@@ -12,6 +13,7 @@ Source: KafkaApis.handleListOffsetRequest, UnifiedLog.fetchOffsetByTimestamp, KI
 
 from __future__ import annotations
 
+import asyncio
 import os.path
 from collections import Counter
 
@@ -56,6 +58,9 @@ SPECIAL_SINCE = {
 }
 """The request version that introduced each special timestamp."""
 
+DEFAULT_TIMEOUT_MS = 30_000
+"""What Kafka has for searches beside the log where a request names none; before v10 none does."""
+
 CONSUMER_REPLICA_ID = -1
 """Everybody else, replicas and who looks for faults, may see up to the log end."""
 
@@ -84,6 +89,8 @@ class OffsetsApi:
     async def list_offsets(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
         """Find offsets by timestamp."""
         named = Counter((topic.name, entry.partition_index) for topic in request.topics for entry in topic.partitions)
+        timeout_ms = request.timeout_ms if request.timeout_ms > 0 else DEFAULT_TIMEOUT_MS
+        deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         topics = []
         for topic in request.topics:
             answers = []
@@ -97,7 +104,7 @@ class OffsetsApi:
                     answer.error_code = ErrorCode.UNSUPPORTED_VERSION
                 else:
                     try:
-                        found = await self._find(topic.name, entry, request)
+                        found = await self._find(topic.name, entry, request, deadline)
                         answer.timestamp, answer.offset, answer.leader_epoch = found
                     except Exception as failure:
                         answer.error_code = self._code_of(failure, context)
@@ -105,13 +112,15 @@ class OffsetsApi:
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
-    async def _find(self, topic: str, entry: ListOffsetsPartition, request: ListOffsetsRequest) -> Found:
+    async def _find(
+        self, topic: str, entry: ListOffsetsPartition, request: ListOffsetsRequest, deadline: float
+    ) -> Found:
         """Find one offset; a search is begun anew when what it came to does not count.
 
         Raises: LogClosed when the log never stands still; broker.partition.errors, storage.errors.
         """
         if entry.timestamp == LATEST:
-            await self._partitions.get(topic, entry.partition_index).catch_up()
+            await self._partitions.get(topic, entry.partition_index).catch_up(deadline)
         for _ in range(MAX_ATTEMPTS):
             partition = self._partitions.get(topic, entry.partition_index)
             partition.ensure_leader(entry.current_leader_epoch)

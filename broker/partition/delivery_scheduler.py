@@ -203,12 +203,15 @@ class DeliveryScheduler:
 
     # --- searches ---
 
-    async def catch_up(self, partition: Partition) -> None:
-        """Wait until a partition's watermark says all that is due, or it is clear that this cannot be found out now."""
+    async def catch_up(self, partition: Partition, deadline: float | None = None) -> None:
+        """Wait until a partition's watermark says all that is due, or it is clear that this cannot be found out now.
+
+        Raises: SearchTakesTooLong when `deadline` (loop time, seconds) comes before.
+        """
         partition.release_due()
         delivery = partition.delivery
         if delivery is not None and delivery.is_behind and partition in self._due:
-            await self._searches.wait_for(partition)
+            await self._searches.wait_for(partition, deadline)
 
     def _on_unknown(self, partition: Partition, failure: StorageError | None) -> None:
         """Try again later where a search has come to nothing; say why, once."""

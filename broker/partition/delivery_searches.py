@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os.path
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from broker.partition.errors import SearchTakesTooLong
 from broker.partition.partition import Partition
 from broker.runtime.tasks import TaskOwner
 from storage.env.clock import Clock
@@ -41,7 +42,7 @@ class DeliverySearches:
         self._tasks = tasks
         self._on_known = on_known  # the watermark says all that is due
         self._on_unknown = on_unknown  # it does not, perhaps because of a failure
-        self._asked: dict[Partition, list[asyncio.Future[None]]] = {}  # until they have ended, and who waits
+        self._asked: dict[Partition, list[asyncio.Future[bool]]] = {}  # until they have ended, and who waits
         self._queue: deque[Partition] = deque()  # those that have not begun
         self._running_count = 0
 
@@ -58,15 +59,25 @@ class DeliverySearches:
             self._running_count += 1
             self._tasks.spawn("searches", self._run_queued())
 
-    async def wait_for(self, partition: Partition) -> None:
-        """Have a partition searched before those that nobody waits for, and wait until that has ended."""
+    async def wait_for(self, partition: Partition, deadline: float | None = None) -> None:
+        """Have a partition searched before those that nobody waits for, and wait until that has ended.
+
+        Raises: SearchTakesTooLong when `deadline` (loop time, seconds) comes before.
+        """
         self.ask(partition)
-        told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._asked[partition].append(told)
         if partition in self._queue:
             self._queue.remove(partition)
             self._queue.appendleft(partition)
-        await told
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[bool] = loop.create_future()
+        self._asked[partition].append(told)
+        timer = None if deadline is None else loop.call_at(deadline, _tell, (told,), False)
+        try:
+            if not await told:
+                raise SearchTakesTooLong(str(partition.tp))
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     async def _run_queued(self) -> None:
         try:
@@ -80,7 +91,7 @@ class DeliverySearches:
                 except Exception as failure:
                     self._tasks.report(str(partition.tp), failure)
                 finally:
-                    _tell(self._asked.pop(partition))
+                    _tell(self._asked.pop(partition), True)
                     if is_known:
                         self._on_known(partition)
                     else:
@@ -114,11 +125,11 @@ class DeliverySearches:
         self._queue.clear()
         await self._tasks.close()
         for waiting in self._asked.values():
-            _tell(waiting)
+            _tell(waiting, True)
         self._asked.clear()
 
 
-def _tell(waiting: list[asyncio.Future[None]]) -> None:
+def _tell(waiting: Iterable[asyncio.Future[bool]], has_ended: bool) -> None:
     for told in waiting:
         if not told.done():
-            told.set_result(None)
+            told.set_result(has_ended)

@@ -50,6 +50,10 @@ class RecordsMustStay(PartitionError):
     """The topic's cleanup policy does not let records be deleted."""
 
 
+class SearchTakesTooLong(PartitionError):
+    """The time of the request is up, and what is due is not known; the search goes on."""
+
+
 class MoveRefused(PartitionError):
     """Parent of what is wrong with a move to another log directory."""
 

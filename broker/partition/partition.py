@@ -483,8 +483,8 @@ class Partition:
             if delivery.pending_timestamp != timestamp or delivery.is_behind:
                 self._deliveries.follow(self)
 
-    async def catch_up(self) -> None:
-        """Wait until `visible` needs no long search to be exact."""
+    async def catch_up(self, deadline: float | None = None) -> None:
+        """Wait until `visible` needs no long search to be exact. Raises: SearchTakesTooLong at a time of the loop."""
         delivery = self.log.delivery
         if delivery is not None and delivery.watermark < self.log.high_watermark:
-            await self._deliveries.catch_up(self)
+            await self._deliveries.catch_up(self, deadline)

@@ -30,5 +30,5 @@ class Deliveries(Protocol):
     def follow(self, partition: Partition) -> None:
         """Have `release_due` called when the next batch comes due, as long as the partition is scheduled and led."""
 
-    async def catch_up(self, partition: Partition) -> None:
-        """Wait until the watermark of a long log says all that is due."""
+    async def catch_up(self, partition: Partition, deadline: float | None = None) -> None:
+        """Wait until the watermark of a long log says all that is due. Raises: SearchTakesTooLong."""

@@ -95,21 +95,25 @@ class Scheduled:
 
     async def list_offset(self, timestamp: int = LATEST, *, isolation_level: int = 0, replica_id: int = -1) -> int:
         """Ask for an offset by time, by default for the latest."""
-        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
-        request = ListOffsetsRequest(
-            replica_id=replica_id,
-            isolation_level=isolation_level,
-            topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])],
+        error, offset = await self.try_list_offset(
+            timestamp, 30_000, isolation_level=isolation_level, replica_id=replica_id
         )
+        assert not error
+        return offset
+
+    async def try_list_offset(self, timestamp: int, timeout_ms: int, **options: int) -> tuple[int, int]:
+        """Ask for an offset within a time; give (error, offset)."""
+        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
+        topic = ListOffsetsTopic(name=TOPIC, partitions=[asked])
+        request = ListOffsetsRequest(**{"replica_id": -1, **options}, topics=[topic], timeout_ms=timeout_ms)
         response = await self._offsets.list_offsets(request, context(ApiKey.LIST_OFFSETS, 11))
         answer = response.topics[0].partitions[0]
-        assert not answer.error_code
-        return answer.offset
+        return answer.error_code, answer.offset
 
-    async def delete_records(self, offset: int) -> tuple[int, int]:
+    async def delete_records(self, offset: int, timeout_ms: int = 30_000) -> tuple[int, int]:
         """Delete up to an offset; give (error, low watermark)."""
-        asked = DeleteRecordsPartition(partition_index=0, offset=offset)
-        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=[asked])], timeout_ms=1000)
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
         response = await self._deletions.delete_records(request, context(ApiKey.DELETE_RECORDS, 2))
         answer = response.topics[0].partitions[0]
         return answer.error_code, answer.low_watermark

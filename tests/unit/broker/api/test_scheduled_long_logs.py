@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from broker.api.offsets import EARLIEST, LATEST
+from protocol.errors import ErrorCode
 from protocol.records.builder import build_batch
 from storage.log import pending_search
 from storage.log.delivery import FEW_STEPS, MAX_STEPS
@@ -91,6 +94,30 @@ async def test_the_latest_offset_and_a_deletion_wait_until_a_long_log_is_known(b
         broker.append(1000)
     broker.hosted.clock.wall_ms += HOUR_MS
     assert await broker.delete_records(-1) == (0, 2 * MANY + 1)
+
+
+async def test_who_asks_for_the_latest_offset_or_deletes_waits_no_longer_than_its_timeout(
+    broker: Scheduled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = asyncio.Event()
+
+    async def slow(log_dir: str, call: Callable[[], Any]) -> Any:
+        await disk.wait()
+        return call()
+
+    monkeypatch.setattr(broker.hosted.deliveries._searches, "_run_io", slow)
+    fill(broker)
+    broker.hosted.clock.wall_ms += 1000 + E_MS
+    async with asyncio.timeout(5):
+        assert await broker.try_list_offset(LATEST, 1) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        assert await broker.delete_records(-1, 0) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        assert broker.partition.log.log_start_offset == 0
+        assert await broker.try_list_offset(EARLIEST, 1) == (0, 0)
+        asking = asyncio.ensure_future(broker.try_list_offset(LATEST, 0))  # no timeout is a long one
+        await asyncio.sleep(0)
+        disk.set()
+        assert await asking == (0, MANY)
+        assert await broker.delete_records(-1, 0) == (0, MANY)
 
 
 async def test_a_log_of_very_many_segments_is_searched_to_its_end(
