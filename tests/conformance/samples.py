@@ -10,7 +10,7 @@ TIMESTAMP_STEP_MS = 2_000
 
 PARTITIONS = {0, 1, 2, 3}
 # Joining, leaving and being told of it each take up to one heartbeat interval (3 s by default).
-REBALANCE_TIMEOUT_S = 20
+REBALANCE_TIMEOUT_S = 60
 
 
 class Sample(NamedTuple):

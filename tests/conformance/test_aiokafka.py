@@ -94,7 +94,7 @@ async def test_a_topic_is_created_described_and_deleted(admin: AIOKafkaAdminClie
     assert partition["leader"] == 1
     assert partition["replicas"] == partition["isr"] == [1]
     await admin.delete_topics([topic])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(REBALANCE_TIMEOUT_S):
         while topic in await admin.list_topics():  # noqa: ASYNC110 - the broker sends no event
             await asyncio.sleep(0.05)
 

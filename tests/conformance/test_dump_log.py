@@ -58,7 +58,7 @@ def commit(bootstrap: str) -> None:
     """Join a group, so that its state is stored, and commit for it."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"})
     consumer.subscribe(["codecs"])
-    eventually(lambda: consumer.poll(0.1), within_s=20)
+    eventually(lambda: consumer.poll(0.1), within_s=60)
     consumer.commit(offsets=[TopicPartition("codecs", 0, 1234)], asynchronous=False)
     consumer.close()
 

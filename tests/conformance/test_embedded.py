@@ -293,7 +293,8 @@ def test_brokers_in_process_leave_neither_threads_nor_descriptors():
     for _ in range(10):
         use()
     gc.collect()
-    assert (threading.active_count(), open_descriptors()) == (threads, descriptors)
+    # What others have left may still go.
+    assert threading.active_count() <= threads and open_descriptors() <= descriptors
 
 
 def test_brokers_live_side_by_side():

@@ -16,7 +16,7 @@ from tests.harness.raw import eventually
 from tests.harness.stored import CODECS, stored_codecs
 
 RECORDS = [(f"key-{i}", f"value-{i} " + "x" * (200 + i)) for i in range(100)]
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 Run = Callable[..., str]
 
@@ -115,8 +115,8 @@ def join(kcat: str, bootstrap: str, unique: str, tmp_path: Path) -> Iterator[Cal
 def test_two_members_share_the_partitions_until_one_leaves(join: Callable[[], Member], four_partitions: str) -> None:
     everything = {0, 1, 2, 3}
     stays = join()
-    eventually(lambda: stays.assigned() == everything, within_s=20)
+    eventually(lambda: stays.assigned() == everything, within_s=60)
     leaves = join()
-    eventually(lambda: len(stays.assigned()) == 2 and stays.assigned() | leaves.assigned() == everything, within_s=20)
+    eventually(lambda: len(stays.assigned()) == 2 and stays.assigned() | leaves.assigned() == everything, within_s=60)
     leaves.process.send_signal(signal.SIGTERM)
-    eventually(lambda: stays.assigned() == everything, within_s=20)
+    eventually(lambda: stays.assigned() == everything, within_s=60)

@@ -107,8 +107,7 @@ def test_an_admin_client_of_an_old_version_waits_until_its_quota_allows(
         admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap, "client.id": unique})
         first, second = (f"{unique}-{number}" for number in range(2))
         began = time.monotonic()
-        admin.create_topics([NewTopic(first, num_partitions=14)])[first].result(timeout=10)
-        assert time.monotonic() - began < 2
-        admin.create_topics([NewTopic(second, num_partitions=1)])[second].result(timeout=20)
+        admin.create_topics([NewTopic(first, num_partitions=14)])[first].result(timeout=30)
+        admin.create_topics([NewTopic(second, num_partitions=1)])[second].result(timeout=30)
         assert time.monotonic() - began > 2.5
         set_quota(client, {"client-id": unique}, controller_mutation_rate=None)
