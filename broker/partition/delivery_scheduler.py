@@ -25,7 +25,6 @@ from broker.runtime.tasks import TaskOwner
 from broker.runtime.turns import TURN_NS
 from config.views import LONG_MAX
 from storage.env.clock import Clock, monotonic_ms
-from storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ class DeliveryScheduler:
         self._timer_at_ms = 0  # of the monotonic clock
         self._last_pass_ms = (0, 0)  # wall and monotonic clock, then or when the timer was first armed
         self._tasks = TaskOwner("delivery")
-        self._searches = DeliverySearches(run_io, clock, self._tasks, self.follow, self._on_unknown)
+        self._searches = DeliverySearches(run_io, clock, self._tasks, self.follow, self._retry)
         self._held_up: set[Partition] = set()  # whose last search has come to nothing
         self._is_closed = False
 
@@ -212,14 +211,6 @@ class DeliveryScheduler:
         delivery = partition.delivery
         if delivery is not None and delivery.is_behind and partition in self._due:
             await self._searches.wait_for(partition, deadline)
-
-    def _on_unknown(self, partition: Partition, failure: StorageError | None) -> None:
-        """Try again later where a search has come to nothing; say why, once."""
-        delivery = partition.delivery
-        is_said = partition in self._held_up or (delivery is not None and delivery.has_failed)
-        if failure is not None and not is_said:
-            logger.error("records may be late, as a search fails partition=%s reason=%s", partition.tp, failure)
-        self._retry(partition)
 
     async def close(self) -> None:
         """Look at nothing any more."""

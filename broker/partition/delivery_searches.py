@@ -16,7 +16,7 @@ from broker.partition.errors import SearchTakesTooLong
 from broker.partition.partition import Partition
 from broker.runtime.tasks import TaskOwner
 from storage.env.clock import Clock
-from storage.errors import LogClosed, StorageError
+from storage.errors import LogClosed
 
 MAX_SEARCHES = 2
 MAX_ATTEMPTS = 4
@@ -35,13 +35,13 @@ class DeliverySearches:
         clock: Clock,
         tasks: TaskOwner,
         on_known: Callable[[Partition], None],
-        on_unknown: Callable[[Partition, StorageError | None], None],
+        on_unknown: Callable[[Partition], None],
     ) -> None:
         self._run_io = run_io
         self._clock = clock
         self._tasks = tasks
         self._on_known = on_known  # the watermark says all that is due
-        self._on_unknown = on_unknown  # it does not, perhaps because of a failure
+        self._on_unknown = on_unknown  # it does not
         self._asked: dict[Partition, list[asyncio.Future[bool]]] = {}  # until they have ended, and who waits
         self._queue: deque[Partition] = deque()  # those that have not begun
         self._running_count = 0
@@ -83,11 +83,9 @@ class DeliverySearches:
         try:
             while self._queue:
                 partition = self._queue.popleft()
-                is_known, reason = False, None
+                is_known = False
                 try:
                     is_known = await self._search(partition)
-                except StorageError as failure:
-                    reason = failure
                 except Exception as failure:
                     self._tasks.report(str(partition.tp), failure)
                 finally:
@@ -95,12 +93,12 @@ class DeliverySearches:
                     if is_known:
                         self._on_known(partition)
                     else:
-                        self._on_unknown(partition, reason)
+                        self._on_unknown(partition)
         finally:
             self._running_count -= 1
 
     async def _search(self, partition: Partition) -> bool:
-        """Search a log until its watermark says all that is due; tell whether it does. Raises: StorageError."""
+        """Search a log until its watermark says all that is due; tell whether it does."""
         attempts_left = MAX_ATTEMPTS
         while attempts_left:
             attempts_left -= 1
@@ -118,6 +116,8 @@ class DeliverySearches:
                 attempts_left = MAX_ATTEMPTS  # the next one goes on from there
                 partition.wake()
             partition.release_due()
+            if delivery.has_failed:
+                return False  # which it has said
         return False
 
     async def close(self) -> None:

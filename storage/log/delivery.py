@@ -20,9 +20,9 @@ from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptIndex, InvalidTimestamp
 from storage.log.guard import guarded
 from storage.log.pending_search import Found, PendingSearch
-from storage.log.reader import locate, remember
+from storage.log.reader import remember
 from storage.log.state import LogState
-from storage.segment.later import READ_STEPS, walk_until_later
+from storage.segment.later import READ_STEPS, Bounds, Lead, Walk, lead_by, walk_until_later
 from storage.segment.segment import Segment
 
 MAX_STEPS: Final = 512
@@ -94,8 +94,8 @@ class Delivery:
 
         What one `budget` is given for takes together not much more than an advance without.
 
-        Nothing is raised: what cannot be read holds the watermark back, is said once, and is tried again by the next
-        call. Whoever advances owes a wake-up to those who wait for records.
+        Nothing is raised: what cannot be read holds the watermark where it is, with all that lies behind; that is said
+        once, and tried again by the next call. Whoever advances owes a wake-up to those who wait for records.
         """
         pending = self.pending_timestamp
         limit = self._limit(now_ms)
@@ -122,7 +122,6 @@ class Delivery:
         try:
             budget.steps_left += self._pass_due(limit, steps, passed)
         except (OSError, CorruptBatch, CorruptIndex) as error:
-            self._at = None
             self._note_failure(str(error))
         else:
             self.has_failed = False
@@ -141,22 +140,33 @@ class Delivery:
     def _pass_due(self, limit: int, steps: int, passed: list[int] | None) -> int:
         """Pass what is due; return the steps left."""
         if self._at is None or self._state.segments.floor(self._at[0].base_offset) is not self._at[0]:
-            self._at = locate(self._state, self.watermark)
-            if self._at is None:
-                self.watermark = self._state.offsets.log_end_offset
-        if passed is not None:
+            self._find_place(limit)
+        if passed is not None and self._at is not None:
             measured_steps = min(steps, MEASURED_STEPS)
-            steps += self._walk(limit, measured_steps, passed) - measured_steps
+            steps += self._walk(limit, measured_steps, passed).steps_left - measured_steps
         while self._at is not None and self.pending_timestamp is None and steps > 0:
             segment, position = self._at
             if position < segment.log.size:
                 steps -= 1 if segment.is_timestamp_known else _UNKNOWN_SEGMENT_STEPS
-                segment.ensure_indexes()
-                if segment.largest_timestamp > limit:
+                if not _is_due(segment, limit):
                     steps = self._walk_by_index(segment, limit, steps)
                     continue
             self._enter(self._state.segments.after(segment))
         return steps
+
+    def _find_place(self, limit: int) -> None:
+        """Find where the first batch that ends above the watermark begins; leave it to a search where that is not sure.
+
+        An index that misleads would pass what is pending. Where all of a segment is due nothing has to be found.
+        """
+        segments, watermark = self._state.segments, self.watermark
+        segment = segments.floor(watermark) or segments.first()
+        if _is_due(segment, limit):
+            self._enter(segments.after(segment))
+            return
+        position = segment.locate(watermark)
+        if position == 0 or (position is not None and segment.log.header_at(position).base_offset <= watermark):
+            self._at = segment, position
 
     def _enter(self, segment: Segment | None) -> None:
         """Take all before a segment for due; all there is without one."""
@@ -167,27 +177,48 @@ class Delivery:
 
     def _walk_by_index(self, segment: Segment, limit: int, steps: int) -> int:
         """Walk in a segment that holds something later, most of the way by its time index; return the steps left."""
-        left = steps - min(steps, _LOOK_STEPS) + self._walk(limit, min(steps, _LOOK_STEPS))
-        if left <= 0 or self.pending_timestamp is not None or self._at is None or self._at[1] >= segment.log.size:
+        look = min(steps, _LOOK_STEPS)
+        walk = self._walk(limit, look)
+        left = steps - look + walk.steps_left
+        if walk.failure is None and (left <= 0 or walk.later is not None or walk.position >= segment.log.size):
             return left
-        offset = segment.time_index.lookup(limit)[1]  # nothing up to here is later
-        if offset > self.watermark:
-            position = segment.locate(offset)
-            if position is not None and position > self._at[1]:
-                self._at = (segment, position)
-        return self._walk(limit, max(left - _JUMP_STEPS, READ_STEPS + 1))
+        lead = self._lead(segment, limit)
+        if lead is not None and lead.position > walk.position:
+            self._at, self.watermark = (segment, lead.position), max(lead.next_offset, self.watermark)
+        elif walk.failure is not None:
+            raise walk.failure
+        walk = self._walk(limit, max(left - _JUMP_STEPS, READ_STEPS + 1))
+        if walk.failure is not None:
+            raise walk.failure
+        return walk.steps_left
 
-    def _walk(self, limit: int, steps: int, passed: list[int] | None = None) -> int:
-        """Pass batches one by one within a segment; return the steps left."""
-        if self._at is None:
-            return steps
+    def _lead(self, segment: Segment, limit: int) -> Lead | None:
+        """Ask the time index how far all is due; None where it says nothing, or cannot be followed."""
+        try:
+            entry = segment.time_index.lookup(limit)
+            if entry[1] <= self.watermark:
+                return None
+            return lead_by(segment.log, segment.offset_index.lookup(entry[1]), entry)
+        except (OSError, CorruptBatch, CorruptIndex):
+            return None  # what can be walked is
+
+    def _walk(self, limit: int, steps: int, passed: list[int] | None = None) -> Walk:
+        """Pass batches one by one within a segment, as far as they can be read."""
+        assert self._at is not None
         segment, position = self._at
         self._state.segments.note_use(segment)
-        walk = walk_until_later(segment.log, position, self.watermark, limit, steps, passed)
+        following = self._state.segments.after(segment)
+        end_offset = self._state.offsets.log_end_offset if following is None else following.base_offset
+        walk = walk_until_later(segment.log, position, self.watermark, Bounds(limit, end_offset), steps, passed)
         self._at, self.watermark, self.pending_timestamp = (segment, walk.position), walk.next_offset, walk.later
-        if walk.later is not None:
-            remember(self._state.read_positions, self.watermark, segment, walk.position)  # reads end here from now on
-        return walk.steps_left
+        if walk.later is not None or walk.failure is not None:
+            self._end_reads()
+        return walk
+
+    def _end_reads(self) -> None:
+        """Let those who read up to the watermark find their end without any index, which damage would mislead."""
+        if self._at is not None:
+            remember(self._state.read_positions, self.watermark, *self._at)
 
     def _tell_lateness(self, limit: int, passed: list[int]) -> None:
         held_since = self._limit(self._held_since_ms)
@@ -222,6 +253,11 @@ class Delivery:
         if found.offset > before or self.pending_timestamp is None:
             self._at, self.watermark, self.pending_timestamp = found.at, found.offset, found.later
             self._held_since_ms = search.now_ms
+            self._end_reads()
+            if found.failure is None:
+                self.has_failed = False
+            else:
+                self._note_failure(found.failure)
         return self.watermark > before
 
     # --- appends ---
@@ -300,6 +336,12 @@ class Delivery:
 
     def _forget(self) -> None:
         self.pending_timestamp = self._at = self._largest_timestamp = None
+
+
+def _is_due(segment: Segment, limit: int) -> bool:
+    """Tell whether all batches of a segment are known to be due. Raises: OSError. Blocking: ends of index files."""
+    segment.ensure_indexes()
+    return segment.largest_timestamp <= limit
 
 
 def follow_mode(state: LogState) -> None:

@@ -1,21 +1,23 @@
 """The next pending batch of a scheduled log, looked for beside its owner: planned there, run in any thread.
 
 It is the first batch from an offset on whose largest timestamp is later than a moment. Segments and stretches that hold
-nothing later are passed over by what the time indexes say; the rest is walked, headers only. What it comes to counts if
-the owner finds that it `still_holds`. See log.views for what it may rely on.
+nothing later are passed over by what the time indexes say; the rest is walked, headers only. It ends where something
+cannot be read, after it has tried what the owner has no time for. What it comes to counts if the owner finds that it
+`still_holds`. See log.views for what it may rely on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import FileSystem
-from storage.errors import CorruptRecord, LogClosed, StorageFailure
+from storage.errors import CorruptIndex, LogClosed
 from storage.log.state import LogState
 from storage.log.views import LogViews, position_in, time_index_of
-from storage.segment.later import NO_STEPS_LIMIT, walk_until_later
+from storage.segment.later import NO_STEPS_LIMIT, Bounds, lead_by, walk_until_later
 from storage.segment.log_file import LogFile
 from storage.segment.names import LOG_SUFFIX
 from storage.segment.segment import Segment
@@ -32,7 +34,9 @@ class Found(NamedTuple):
     later: int | None
     """The time of the pending batch there; None where the files end, or what was planned."""
     at: tuple[Segment, int] | None
-    """Where that batch begins."""
+    """Where that batch begins, or what could not be read."""
+    failure: str | None
+    """Why the search has ended there, if something could not be read."""
 
 
 class PendingSearch:
@@ -60,54 +64,77 @@ class PendingSearch:
         return self._views.still_hold(state)
 
     def run(self) -> Found:
-        """Look for it.
-
-        Raises: LogClosed when a file is not there any more; StorageFailure, CorruptRecord. Blocking: disk, cpu; any
-        thread.
-        """
-        path = self._views.path
+        """Look for it. Raises: LogClosed when a file is not there any more. Blocking: disk, cpu; any thread."""
+        found = Found(self._offset, None, None, None)
         try:
-            return self._find()
+            for number, view in enumerate(self._views.all):
+                found = self._look_into(number, view, max(found.offset, view.base_offset))
+                if found.later is not None or found.failure is not None:
+                    break
         except FileNotFoundError as error:
-            raise LogClosed(f"{path}: {error}") from error
-        except OSError as error:
-            raise StorageFailure(f"cannot look for what is due in {path}: {error}", path) from error
-        except CorruptBatch as error:
-            raise CorruptRecord(f"{path}: {error}") from error
-
-    def _find(self) -> Found:
-        offset, at = self._offset, None
-        for number, view in enumerate(self._views.all):
-            offset = max(offset, view.base_offset)
-            found = self._look_into(number, view, offset)
-            if found.later is not None:
-                return found
-            offset, at = found.offset, found.at
-        return Found(offset, None, at)
+            raise LogClosed(f"{self._views.path}: {error}") from error
+        return found
 
     def _look_into(self, number: int, view: SegmentView, offset: int) -> Found:
         """Walk one segment from the batch on that ends at or above `offset`."""
-        segment, limit, views = self._segments[number], self._limit, self._views.all
-        known_due, largest = view.base_offset, view.largest_timestamp
-        with time_index_of(self._fs, view) as time_index:
-            if time_index is not None:
-                known_due = time_index.lookup(limit)[1]
-                if largest is None:
-                    largest = time_index.last_timestamp
-        if largest is not None and largest <= limit:
-            return Found(views[number + 1].base_offset if number + 1 < len(views) else self._end_offset, None, None)
-        file = LogFile(self._fs, view.path(LOG_SUFFIX), view.log_bytes)
+        segment, views = self._segments[number], self._views.all
+        end_offset = views[number + 1].base_offset if number + 1 < len(views) else self._end_offset
         try:
-            position = self._position if number == 0 else 0
-            if position is None or known_due > offset:
-                wanted = max(known_due, offset)
-                position = file.find_batch(wanted, position_in(self._fs, view, wanted))
-            if position is None:
-                return Found(offset, None, (segment, view.log_bytes))
-            walk = walk_until_later(file, position, offset, limit, NO_STEPS_LIMIT)
-        finally:
-            file.close()
-        return Found(walk.next_offset, walk.later, (segment, walk.position))
+            is_due, entry = self._ask_times(view)
+            if is_due:
+                return Found(end_offset, None, None, None)
+            file = LogFile(self._fs, view.path(LOG_SUFFIX), view.log_bytes)
+            try:
+                begin = self._begin(file, view, offset, self._position if number == 0 else 0, entry)
+                if begin is None:
+                    return Found(offset, None, (segment, view.log_bytes), None)
+                position, offset = begin
+                walk = walk_until_later(file, position, offset, Bounds(self._limit, end_offset), NO_STEPS_LIMIT)
+            finally:
+                file.close()
+        except FileNotFoundError:
+            raise
+        except (OSError, CorruptBatch) as error:
+            return Found(offset, None, None, str(error))
+        failure = None if walk.failure is None else str(walk.failure)
+        return Found(walk.next_offset, walk.later, (segment, walk.position), failure)
+
+    def _ask_times(self, view: SegmentView) -> tuple[bool, tuple[int, int] | None]:
+        """Tell whether all of a segment is due, else by which entry of its time index it is so up to a batch."""
+        limit, largest = self._limit, view.largest_timestamp
+        if largest is not None and largest <= limit:
+            return True, None
+        with time_index_of(self._fs, view) as time_index:
+            if time_index is None:
+                return False, None
+            if largest is None and time_index.last_timestamp <= limit:
+                return True, None
+            try:
+                return False, time_index.lookup(limit)
+            except CorruptIndex:
+                return False, None
+
+    def _begin(
+        self, file: LogFile, view: SegmentView, offset: int, position: int | None, entry: tuple[int, int] | None
+    ) -> tuple[int, int] | None:
+        """Return the position to walk from and below which offset all is due; None where the segment has no more."""
+        if entry is not None and entry[1] > offset:
+            with suppress(CorruptBatch):
+                lead = lead_by(file, position_in(self._fs, view, entry[1]), entry)
+                if lead is not None:
+                    return lead.position, max(lead.next_offset, offset)
+        if position is None:
+            position = _find(file, offset, position_in(self._fs, view, offset))
+        return None if position is None else (position, offset)
+
+
+def _find(file: LogFile, offset: int, start: int) -> int | None:
+    """Return where the first batch begins that ends at or above an offset, whether the index is right or not."""
+    with suppress(CorruptBatch):
+        position = file.find_batch(offset, start)
+        if position is not None and file.header_at(position).base_offset <= offset:
+            return position
+    return file.find_batch(offset, 0)
 
 
 def _count_in_files(segments: Sequence[Segment], unwritten: LogFile) -> int:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from config.views import LONG_MAX
-from storage.errors import InvalidTimestamp, StorageError
+from storage.errors import InvalidTimestamp, LogClosed
 from tests.sim import log_steps
 from tests.sim.log_life import SETTINGS, Rows, Step, content
 from tests.sim.log_model import Reader, stored_batches
@@ -209,9 +209,10 @@ def catch_up(life: ScheduledLife) -> None:
         life.meanwhile(BESIDE)
         try:
             found = search.run()
-        except StorageError:
+        except LogClosed:
             assert not life.log.holds(search)
             continue
+        assert found.failure is None or not life.log.holds(search), found.failure
         if delivery.take(search, found):
             assert life.log.holds(search)
         delivery.advance(life.clock.now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from protocol.records.batch import BatchHeader, iter_batches
 from protocol.records.builder import build_batch
@@ -61,10 +62,29 @@ def file_names(log: PartitionLog) -> list[str]:
     return sorted(os.listdir(log.path))
 
 
+def fill(log: PartitionLog, timestamps: Iterable[int]) -> None:
+    """Append a batch for each time."""
+    for timestamp in timestamps:
+        append(log, timestamp=timestamp)
+
+
 def known(log: PartitionLog) -> tuple[int, int | None]:
     """Tell what is released of a scheduled log, and the time of the batch there."""
     assert log.delivery is not None
     return log.delivery.watermark, log.delivery.pending_timestamp
+
+
+def searched(log: PartitionLog, now_ms: int) -> int:
+    """Do what an owner does with a log that is behind; return how many searches that took."""
+    count = 0
+    delivery = log.delivery
+    assert delivery is not None
+    delivery.advance(now_ms)
+    while (search := delivery.plan_search(now_ms)) is not None and not (count and delivery.has_failed):
+        count += 1
+        delivery.take(search, search.run())
+        delivery.advance(now_ms)
+    return count
 
 
 def retained(log: PartitionLog, now_ms: int) -> int:

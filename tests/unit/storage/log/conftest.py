@@ -27,3 +27,14 @@ def scheduled(open_log) -> Callable[..., PartitionLog]:
         return open_log(delivery_mode="scheduled", **options)
 
     return opener
+
+
+@pytest.fixture
+def reopened(scheduled) -> Callable[..., PartitionLog]:
+    """Close the log in order and open it again: nothing is known of its sealed segments then."""
+
+    def reopener(log: PartitionLog, **options) -> PartitionLog:
+        log.close()
+        return scheduled(clean=True, high_watermark=log.high_watermark, **options)
+
+    return reopener

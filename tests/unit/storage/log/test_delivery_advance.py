@@ -1,14 +1,11 @@
 """How the delivery watermark finds its way: what an advance reads, where it stops, and the search that goes on."""
 
-import errno
-import logging
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from config.views import LONG_MAX
-from storage.errors import CorruptRecord, LogClosed, StorageFailure
+from storage.errors import LogClosed, StorageFailure
 from storage.log import pending_search
 from storage.log.delivery import FEW_STEPS, MAX_STEPS, MEASURED_STEPS, StepBudget
 from storage.log.partition_log import PartitionLog
@@ -17,7 +14,7 @@ from storage.segment.segment import Segment
 from storage.types import AppendOrigin
 from tests.harness.batches import old_message
 from tests.sim.faulty_fs import FaultyFS
-from tests.sim.logs import NOW, append, batch, known
+from tests.sim.logs import NOW, append, batch, fill, known, searched
 
 E = 250
 SIZE = len(batch())
@@ -26,22 +23,6 @@ SIZE = len(batch())
 @pytest.fixture
 def fs() -> FaultyFS:
     return FaultyFS()
-
-
-@pytest.fixture
-def reopened(scheduled) -> Callable[..., PartitionLog]:
-    """Close the log in order and open it again: nothing is known of its sealed segments then."""
-
-    def reopener(log: PartitionLog, **options) -> PartitionLog:
-        log.close()
-        return scheduled(clean=True, high_watermark=log.high_watermark, **options)
-
-    return reopener
-
-
-def fill(log: PartitionLog, timestamps) -> None:
-    for timestamp in timestamps:
-        append(log, timestamp=timestamp)
 
 
 def reads(fs: FaultyFS, suffix: str = ".log") -> list[str]:
@@ -58,17 +39,6 @@ def advanced(log: PartitionLog, now_ms: int) -> int:
         if not log.delivery.is_behind:
             return count
     raise AssertionError(log)
-
-
-def searched(log: PartitionLog, now_ms: int) -> int:
-    """Do what an owner does with a log that is behind; return how many searches that took."""
-    count = 0
-    log.delivery.advance(now_ms)
-    while (search := log.delivery.plan_search(now_ms)) is not None:
-        count += 1
-        log.delivery.take(search, search.run())
-        log.delivery.advance(now_ms)
-    return count
 
 
 # --- what an advance reads ---
@@ -227,7 +197,7 @@ def test_one_search_does_what_takes_many_advances(scheduled, reopened):
     log = scheduled(index_interval_bytes=SIZE)
     fill(log, zigzag(3000))
     log = reopened(log)
-    assert log.delivery.plan_search(NOW).run() == (0, NOW + 1000, (log._state.segments.active, 0))
+    assert log.delivery.plan_search(NOW).run() == (0, NOW + 1000, (log._state.segments.active, 0), None)
     assert searched(log, NOW + 1250) == 1
     assert known(log) == (2999, NOW + 9000)
     assert log.delivery.plan_search(NOW + 1250) is None
@@ -362,82 +332,6 @@ def test_a_segment_that_another_one_has_replaced_is_looked_into_anew(scheduled, 
     else:
         assert log.delivery.advance(NOW + 1250)
     assert known(log) == (2, NOW + 2000)
-
-
-# --- what cannot be read ---
-
-
-def test_a_read_error_holds_the_watermark_and_is_said_once_until_it_is_over(scheduled, fs, tmp_path, caplog):
-    log = scheduled()
-    fill(log, [NOW - E, NOW + 1000, NOW + 1000, NOW + 2000])
-    fault = fs.break_("read", tmp_path, ".log", code=errno.EIO)
-    for _ in range(3):
-        assert not log.delivery.advance(NOW + 1250)
-    assert log.delivery.watermark == 1 and log.delivery.is_behind
-    assert fault.met == 3
-    (said,) = caplog.records
-    assert said.levelno == logging.ERROR and "cannot be read" in said.message and "watermark=1" in said.message
-    search = log.delivery.plan_search(NOW + 1250)
-    with pytest.raises(StorageFailure):
-        search.run()
-    fs.faults.clear()
-    assert log.delivery.advance(NOW + 1250)
-    assert known(log) == (3, NOW + 2000)
-    fs.break_("read", tmp_path, ".log", code=errno.EIO)
-    assert not log.delivery.advance(NOW + 2250)
-    assert len(caplog.records) == 2
-
-
-def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, reopened, fs, tmp_path):
-    log = scheduled(segment_bytes=SIZE)
-    fill(log, [NOW, NOW + 1])
-    log = reopened(log, segment_bytes=SIZE, delivery_schedule_monotonic=True)
-    fs.break_("open", tmp_path, ".timeindex")
-    with pytest.raises(StorageFailure):
-        append(log, timestamp=NOW + 2)
-    fs.faults.clear()
-    append(log, timestamp=NOW + 2)
-
-
-def damage(log: PartitionLog, position: int, data: bytes) -> None:
-    log._state.segments.active.log.open().write_at(data, position)
-
-
-@pytest.mark.parametrize(
-    ("at", "data"),
-    [
-        (8, bytes(4)),
-        (8, (1 << 30).to_bytes(4, "big")),
-        (8, (-5).to_bytes(4, "big", signed=True)),
-        (16, b"\x07"),
-        (0, bytes(8)),
-        (23, b"\xff\xff\xff\x00"),
-    ],
-    ids=["no length", "a length beyond the end", "a negative length", "an unknown format", "an offset", "a delta"],
-)
-def test_a_damaged_header_holds_the_watermark_before_it(scheduled, caplog, at, data):
-    log = scheduled()
-    fill(log, [NOW + 1000, NOW + 1000, NOW + 5000, NOW + 1000])
-    damage(log, SIZE + at, data)
-    log.delivery.advance(NOW + 1250)
-    assert log.delivery.watermark == 0 and log.delivery.is_behind
-    assert len(caplog.records) == 1
-    with pytest.raises(CorruptRecord):
-        log.delivery.plan_search(NOW + 1250).run()
-    found = log.read(0, max_bytes=100, bound=log.delivery.watermark, min_one_batch=True)
-    assert found.region is None
-
-
-def test_a_file_that_lost_its_end_holds_the_watermark(scheduled, caplog):
-    log = scheduled()
-    fill(log, [NOW + 1000] * 3)
-    log._state.segments.active.log.open().truncate(2 * SIZE - 10)
-    log.delivery.advance(NOW + 1100)
-    log.delivery.begin_at(0)
-    log._state.segments.active.largest_timestamp = NOW + 9000
-    log.delivery.advance(NOW + 1250)
-    assert log.delivery.watermark < 3 and log.delivery.is_behind
-    assert caplog.records
 
 
 # --- what else lies in logs ---

@@ -6,11 +6,23 @@ import pytest
 
 from config.views import LONG_MAX
 from protocol.records.batch import LOG_APPEND_TIME_BIT, parse_header, patch_timestamps
-from storage.errors import InvalidRecord, InvalidTimestamp, OutOfOrderSequence, RecordListTooLarge
+from storage.errors import (
+    InvalidRecord,
+    InvalidTimestamp,
+    OutOfOrderSequence,
+    RecordListTooLarge,
+    StorageFailure,
+)
 from storage.types import AppendOrigin
 from tests.harness import batches
 from tests.harness.batches import Record
-from tests.sim.logs import NOW, append, append_marker, batch, known, retained
+from tests.sim.faulty_fs import FaultyFS
+from tests.sim.logs import NOW, append, append_marker, batch, fill, known, retained
+
+
+@pytest.fixture
+def fs() -> FaultyFS:
+    return FaultyFS()
 
 
 def understating(*, timestamp: int, attributes: int) -> bytearray:
@@ -171,6 +183,17 @@ def test_whatever_came_without_being_held_to_the_order_counts_for_it(scheduled):
     with pytest.raises(InvalidTimestamp, match=str(NOW + 500)):
         append(log, timestamp=NOW + 499)
     append(log, timestamp=NOW + 500)
+
+
+def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, reopened, fs, tmp_path):
+    log = scheduled(segment_bytes=100)
+    fill(log, [NOW, NOW + 1])
+    log = reopened(log, segment_bytes=100, delivery_schedule_monotonic=True)
+    fs.break_("open", tmp_path, ".timeindex")
+    with pytest.raises(StorageFailure):
+        append(log, timestamp=NOW + 2)
+    fs.faults.clear()
+    append(log, timestamp=NOW + 2)
 
 
 @pytest.mark.parametrize("origin", [AppendOrigin.REPLICATION, AppendOrigin.COORDINATOR])
