@@ -33,6 +33,14 @@ def understating(*, timestamp: int, attributes: int) -> bytearray:
     return records
 
 
+def stamped(*, timestamp: int) -> bytearray:
+    """Build a batch whose header claims that a broker has stamped it."""
+    records = batch(timestamp=timestamp)
+    header = parse_header(records, 0)
+    patch_timestamps(records, 0, header, header.attributes | LOG_APPEND_TIME_BIT, timestamp)
+    return records
+
+
 @pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME_BIT], ids=["as created", "as if stamped by a broker"])
 def test_a_header_that_understates_its_records_is_corrected_before_the_gates(scheduled, attributes):
     log = scheduled(delivery_max_delay_ms=5000)
@@ -52,6 +60,17 @@ def test_a_time_that_64_bits_do_not_hold_is_none(scheduled, base):
         log.append(records, leader_epoch=0)
     append(log, timestamp=base)
     assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("timestamp_type", ["CreateTime", "LogAppendTime"])
+def test_a_batch_that_claims_to_be_stamped_by_a_broker_has_to_tell_a_time_and_no_window_counts(
+    scheduled, timestamp_type
+):
+    log = scheduled(message_timestamp_type=timestamp_type, message_timestamp_after_max_ms=0)
+    log.append(stamped(timestamp=NOW + 5000), leader_epoch=0)
+    assert known(log) == (0, NOW + 5000)
+    with pytest.raises(InvalidTimestamp, match="invalid timestamp"):
+        log.append(stamped(timestamp=-1), leader_epoch=0)
 
 
 def test_a_delay_above_the_limit_is_refused_and_one_at_it_is_not(scheduled):

@@ -11,7 +11,9 @@ import pytest
 
 from broker.background.moves.workers import worker_of
 from config.views import LogConfig
+from protocol.records.builder import build_batch
 from storage.types import TopicPartition
+from tests.harness.hosted import NOW_MS
 from tests.harness.moving import CONFIG, MoveBed, content, folders, paused
 
 
@@ -144,6 +146,24 @@ async def test_log_start_retention_and_settings_are_followed(bed: MoveBed, paths
     assert (partition.log.log_start_offset, partition.log.config.segment_bytes) == (25, 5000)
     assert partition.log.first_segment_base_offset > 15
     assert not any(name.endswith(".deleted") for name in os.listdir(partition.log.path))
+
+
+async def test_what_a_scheduled_log_has_released_moves_with_it_and_the_rest_comes_due_there(
+    bed: MoveBed, paths: list[Path]
+) -> None:
+    partition = bed.create("t", paths[0], batches=0, config=LogConfig(delivery_mode="scheduled"))
+    for due_in_ms in (0, 5000):
+        partition.append(build_batch([(b"k", b"v")], timestamp=NOW_MS + due_in_ms))
+    bed.hosted.timers.pass_ms(250)
+    bed.clock.set_by_ms -= 3_600_000
+    await bed.moves.start()
+    await bed.moves.alter(partition.tp, str(paths[1]))
+    await bed.until(lambda: not bed.moves.running())
+    assert bed.dir_of(partition) == "b"
+    assert partition.visible(2) == 1
+    bed.clock.set_by_ms += 3_600_000
+    bed.hosted.timers.pass_ms(5000)
+    assert partition.log.released_end_offset == 2
 
 
 async def test_a_log_that_is_cut_is_cut_in_the_copy(bed: MoveBed, paths: list[Path]) -> None:
