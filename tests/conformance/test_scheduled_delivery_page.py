@@ -1,4 +1,4 @@
-"""The examples of docs/scheduled-delivery.md run as they stand there; only their delays are shorter, as arguments."""
+"""The examples of scheduled delivery run as they stand in the docs; only their delays are shorter, as arguments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.harness.raw import eventually
 
 pytestmark = pytest.mark.skipif(reference_wanted(), reason="Apache Kafka has no scheduled topics")
 
-PAGE = (ROOT / "docs" / "scheduled-delivery.md").read_text()
-EXAMPLES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+PAGE, PROGRAMS = ((ROOT / "docs" / name).read_text() for name in ("scheduled-delivery.md", "scheduled-examples.md"))
+EXAMPLES = dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", PAGE + PROGRAMS, re.DOTALL | re.MULTILINE))
 TRY_IT = re.findall(r"^    (.+)$", PAGE.partition("## Try it\n")[2].partition("\n## ")[0], re.MULTILINE)
 TIMEOUT_S = 60
 MARGIN_S = 0.25
