@@ -16,7 +16,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from tests.crash.load import PATIENCE, Load, consumer
 from tests.harness.broker import BrokerProcess
 
-IN_FLIGHT_RECORDS = 100
+# More than there are requests on their way, yet so few that a slow machine acknowledges them before they are due.
+IN_FLIGHT_RECORDS = 10
 SEND_EVERY_S = 0.004
 DELAYS_MS = (-500, 50, 300, 700, 1500, 2500)
 COMMIT_EVERY_RECORDS = 20
