@@ -202,6 +202,11 @@ def test_whatever_came_without_being_held_to_the_order_counts_for_it(scheduled):
     with pytest.raises(InvalidTimestamp, match=str(NOW + 500)):
         append(log, timestamp=NOW + 499)
     append(log, timestamp=NOW + 500)
+    replicated = batch(timestamp=NOW + 600)
+    replicated[:8] = log.log_end_offset.to_bytes(8, "big")
+    log.append(replicated, leader_epoch=0, origin=AppendOrigin.REPLICATION)
+    with pytest.raises(InvalidTimestamp, match=str(NOW + 600)):
+        append(log, timestamp=NOW + 599)
 
 
 def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, reopened, fs, tmp_path):
