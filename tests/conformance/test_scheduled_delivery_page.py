@@ -192,6 +192,21 @@ def test_what_fails_is_tried_again_after_each_delay_and_then_set_aside(
         earliest_s += delay_s + MARGIN_S
 
 
+@pytest.mark.parametrize(
+    ("name", "topics"), [("retry.py", ["orders", "orders.retry.1"]), ("deadline.py", "orders.due")]
+)
+def test_what_another_process_has_created_meanwhile_is_there(
+    bootstrap: str, unique: str, name: str, topics: list[str] | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that start together both miss the topics, and one of them is told that they exist."""
+    monkeypatch.setattr(KafkaAdminClient, "list_topics", lambda self: [])
+    example: dict[str, Any] = {"__name__": "example"}
+    exec(EXAMPLES[name], example)
+    named = f"{unique}.{topics}" if isinstance(topics, str) else [f"{unique}.{topic}" for topic in topics]
+    for _ in range(2):
+        example["create_missing"](bootstrap, named, {"delivery.mode": "scheduled"})
+
+
 @pytest.mark.parametrize("language", [PYTHON, JAVA])
 def test_a_worker_that_is_killed_goes_on_where_it_was(
     broker_factory: BrokerFactory, run: Callable[..., Running], language: str
