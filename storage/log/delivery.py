@@ -24,6 +24,8 @@ from storage.log.reader import remember
 from storage.log.state import LogState
 from storage.segment.later import READ_STEPS, Bounds, Lead, Walk, lead_by, walk_until_later
 from storage.segment.segment import Segment
+from storage.segment.time_check import has_sure_times
+from storage.segment.view import TimesFrom
 
 MAX_STEPS: Final = 512
 """Of one advance. A step is a look at a header, some 0.4 µs; a read of a window of them counts as several."""
@@ -33,7 +35,7 @@ FEW_STEPS: Final = 16
 """What each of those gets whose budget is used up: a read, and some headers."""
 _LOOK_STEPS: Final = 64  # before the time index is asked: mostly the next pending batch is near
 _JUMP_STEPS: Final = 32
-_UNKNOWN_SEGMENT_STEPS: Final = 64  # the ends of two index files are read
+_UNKNOWN_SEGMENT_STEPS: Final = 96  # the ends of two index files are read, and some headers
 
 logger: Final = logging.getLogger(__name__)
 
@@ -148,7 +150,7 @@ class Delivery:
             segment, position = self._at
             if position < segment.log.size:
                 steps -= 1 if segment.is_timestamp_known else _UNKNOWN_SEGMENT_STEPS
-                if not _is_due(segment, limit):
+                if not self._is_due(segment, limit):
                     steps = self._walk_by_index(segment, limit, steps)
                     continue
             self._enter(self._state.segments.after(segment))
@@ -161,12 +163,26 @@ class Delivery:
         """
         segments, watermark = self._state.segments, self.watermark
         segment = segments.floor(watermark) or segments.first()
-        if _is_due(segment, limit):
+        if self._is_due(segment, limit):
             self._enter(segments.after(segment))
             return
         position = segment.locate(watermark)
         if position == 0 or (position is not None and segment.log.header_at(position).base_offset <= watermark):
             self._at = segment, position
+
+    def _is_due(self, segment: Segment, limit: int) -> bool:
+        """Tell whether all batches of a segment are known to be due."""
+        segment.ensure_indexes()
+        if segment.largest_timestamp > limit:
+            return False
+        if segment.times_from is TimesFrom.INDEX:
+            self._state.segments.note_use(segment)
+        return has_sure_times(segment, self._end_of(segment))
+
+    def _end_of(self, segment: Segment) -> int:
+        """Return the offset below which the batches of a segment end."""
+        following = self._state.segments.after(segment)
+        return self._state.offsets.log_end_offset if following is None else following.base_offset
 
     def _enter(self, segment: Segment | None) -> None:
         """Take all before a segment for due; all there is without one."""
@@ -194,6 +210,8 @@ class Delivery:
 
     def _lead(self, segment: Segment, limit: int) -> Lead | None:
         """Ask the time index how far all is due; None where it says nothing, or cannot be followed."""
+        if segment.times_from is TimesFrom.DISPROVED:
+            return None
         try:
             entry = segment.time_index.lookup(limit)
             if entry[1] <= self.watermark:
@@ -207,9 +225,8 @@ class Delivery:
         assert self._at is not None
         segment, position = self._at
         self._state.segments.note_use(segment)
-        following = self._state.segments.after(segment)
-        end_offset = self._state.offsets.log_end_offset if following is None else following.base_offset
-        walk = walk_until_later(segment.log, position, self.watermark, Bounds(limit, end_offset), steps, passed)
+        bounds = Bounds(limit, self._end_of(segment))
+        walk = walk_until_later(segment.log, position, self.watermark, bounds, steps, passed)
         self._at, self.watermark, self.pending_timestamp = (segment, walk.position), walk.next_offset, walk.later
         if walk.later is not None or walk.failure is not None:
             self._end_reads()
@@ -336,12 +353,6 @@ class Delivery:
 
     def _forget(self) -> None:
         self.pending_timestamp = self._at = self._largest_timestamp = None
-
-
-def _is_due(segment: Segment, limit: int) -> bool:
-    """Tell whether all batches of a segment are known to be due. Raises: OSError. Blocking: ends of index files."""
-    segment.ensure_indexes()
-    return segment.largest_timestamp <= limit
 
 
 def follow_mode(state: LogState) -> None:

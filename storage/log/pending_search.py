@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from config.views import LONG_MAX
 from protocol.records.errors import CorruptBatch
 from storage.env.fs import FileSystem
 from storage.errors import CorruptIndex, LogClosed
@@ -21,7 +22,8 @@ from storage.segment.later import NO_STEPS_LIMIT, Bounds, lead_by, walk_until_la
 from storage.segment.log_file import LogFile
 from storage.segment.names import LOG_SUFFIX
 from storage.segment.segment import Segment
-from storage.segment.view import SegmentView
+from storage.segment.time_check import is_contradicted
+from storage.segment.view import SegmentView, TimesFrom
 
 MAX_SEGMENTS: Final = 1024
 """To write one down is a microsecond or two of the owner's time; where there are more the next search goes on."""
@@ -80,11 +82,11 @@ class PendingSearch:
         segment, views = self._segments[number], self._views.all
         end_offset = views[number + 1].base_offset if number + 1 < len(views) else self._end_offset
         try:
-            is_due, entry = self._ask_times(view)
-            if is_due:
-                return Found(end_offset, None, None, None)
             file = LogFile(self._fs, view.path(LOG_SUFFIX), view.log_bytes)
             try:
+                is_due, entry = self._ask_times(file, view, end_offset)
+                if is_due:
+                    return Found(end_offset, None, None, None)
                 begin = self._begin(file, view, offset, self._position if number == 0 else 0, entry)
                 if begin is None:
                     return Found(offset, None, (segment, view.log_bytes), None)
@@ -99,16 +101,21 @@ class PendingSearch:
         failure = None if walk.failure is None else str(walk.failure)
         return Found(walk.next_offset, walk.later, (segment, walk.position), failure)
 
-    def _ask_times(self, view: SegmentView) -> tuple[bool, tuple[int, int] | None]:
+    def _ask_times(self, file: LogFile, view: SegmentView, end_offset: int) -> tuple[bool, tuple[int, int] | None]:
         """Tell whether all of a segment is due, else by which entry of its time index it is so up to a batch."""
-        limit, largest = self._limit, view.largest_timestamp
-        if largest is not None and largest <= limit:
+        if view.times_from is TimesFrom.DISPROVED:
+            return False, None
+        limit, largest, offset = self._limit, view.largest_timestamp, view.offset_of_largest
+        if largest is not None and largest <= limit and view.times_from is TimesFrom.BATCHES:
             return True, None
         with time_index_of(self._fs, view) as time_index:
             if time_index is None:
                 return False, None
-            if largest is None and time_index.last_timestamp <= limit:
-                return True, None
+            if largest is None:
+                largest, offset = time_index.last_timestamp, time_index.last_offset
+            if largest <= limit:
+                positions = position_in(self._fs, view, offset), position_in(self._fs, view, LONG_MAX)
+                return not is_contradicted(file, end_offset, (largest, offset), positions), None
             try:
                 return False, time_index.lookup(limit)
             except CorruptIndex:

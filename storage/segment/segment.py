@@ -34,7 +34,7 @@ from storage.segment.sparse import Placed, sparse_entries
 from storage.segment.time_index import ENTRY as TIME_ENTRY
 from storage.segment.time_index import NO_TIMESTAMP, TimeIndex
 from storage.segment.txn_index import TxnIndex
-from storage.segment.view import SegmentView
+from storage.segment.view import SegmentView, TimesFrom
 
 NEVER: Final = LONG_MAX
 MIN_BATCH_BYTES: Final = 26  # the smallest legacy message; no index has more entries than its log has batches
@@ -72,6 +72,7 @@ class Segment:
         "offset_of_largest_timestamp",
         "rolling_timestamp",
         "time_index",
+        "times_from",
         "txn_index",
         "writeback_at",
     )
@@ -107,6 +108,7 @@ class Segment:
         self.rolling_timestamp = NO_TIMESTAMP  # max timestamp of the first batch; -1 while unknown or without one
         self.largest_timestamp = NO_TIMESTAMP  # of the whole segment; valid after ensure_indexes
         self.offset_of_largest_timestamp = base_offset  # last offset of the batch that holds it
+        self.times_from = TimesFrom.BATCHES  # storage.segment.time_check moves it on
         self.bytes_since_index = 0  # bytes appended after the newest offset index entry
         self.writeback_at = NEVER  # size of the `.log` at which its window is full; moved by begin_window
         self.cached_from = 0  # what lies below is of no concern to the page cache's budget; moved by LogState
@@ -151,7 +153,7 @@ class Segment:
         """Read the ends of the index files once; a broken one is rebuilt from the `.log` here and now."""
         if self._index_sizes is None:
             return
-        sizes, self._index_sizes = self._index_sizes, None
+        sizes, self._index_sizes, self.times_from = self._index_sizes, None, TimesFrom.INDEX
         try:
             self.offset_index.load(sizes[0])
             self.offset_index.check(self.log.size)
@@ -322,6 +324,7 @@ class Segment:
             time_index_bytes,
             largest_timestamp,
             self.offset_of_largest_timestamp,
+            TimesFrom.INDEX if largest_timestamp is None else self.times_from,
         )
 
     def locate(self, offset: int) -> int | None:
@@ -373,6 +376,7 @@ class Segment:
                 entries.take(position, header.last_offset, header.max_timestamp)
         except CorruptBatch as error:
             logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
+            self.times_from = TimesFrom.DISPROVED
         self.take_entries(entries)
         self.offset_index.file.sync()  # no flush will come by here
         self.time_index.file.sync()
@@ -381,7 +385,7 @@ class Segment:
 
     def new_entries(self) -> IndexEntries:
         """Begin to make both sparse indexes anew; what was known of the old ones is forgotten."""
-        self._index_sizes = None
+        self._index_sizes, self.times_from = None, TimesFrom.BATCHES
         return IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
 
     def take_entries(self, entries: IndexEntries) -> None:

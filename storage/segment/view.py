@@ -1,9 +1,18 @@
 """A segment as it was at one moment, for reads beside its owner: names, sizes and what was known of its timestamps."""
 
 import os.path
+from enum import Enum
 from typing import NamedTuple
 
 from storage.segment.names import segment_file
+
+
+class TimesFrom(Enum):
+    """Where that is from which is known of a segment's timestamps."""
+
+    BATCHES = "written or read by this process, or compared with some of them"
+    INDEX = "a time index that was found"
+    DISPROVED = "a time index that batches contradict, or one made of a log that is damaged"
 
 
 class SegmentView(NamedTuple):
@@ -18,6 +27,7 @@ class SegmentView(NamedTuple):
     largest_timestamp: int | None
     """None while nobody has looked at the time index; it is then a file of the size given here."""
     offset_of_largest: int
+    times_from: TimesFrom
 
     def path(self, kind: str) -> str:
         """Return the path of the file with this suffix."""

@@ -94,6 +94,10 @@ def test_after_a_restart_the_time_indexes_tell_of_segments_that_are_due(schedule
     reads(fs)
     assert 1 < advanced(log, NOW + 1250) < 10
     assert known(log) == (20, NOW + 5000)
+    assert len(reads(fs)) <= 3 * 21  # to compare an index with some batches, once
+    log.delivery.begin_at(0)
+    advanced(log, NOW + 1250)
+    assert known(log) == (20, NOW + 5000)
     assert set(reads(fs)) == {f"{20:020}.log"}
 
 
@@ -252,7 +256,7 @@ def test_a_search_looks_at_so_many_segments_and_the_next_one_goes_on(scheduled, 
     reads(fs)
     assert searched(log, NOW + 1250) == 2
     assert known(log) == (count, NOW + 5000)
-    assert set(reads(fs)) == {f"{count:020}.log"}
+    assert len(reads(fs)) <= 3 * (count + 1)  # to compare an index with some batches
 
 
 def test_a_search_that_finds_nothing_pending_leads_to_the_end(scheduled, reopened):
