@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from tests.cases.conftest import address
-from tests.harness import batches, java
+from tests.harness import batches, tool_host
 from tests.harness.broker import BrokerProcess
 from tests.harness.groups import Member, describe, find_coordinator, listed
 from tests.harness.lines import LineProcess
@@ -237,17 +237,17 @@ def test_check_78_consumer_groups_tool_describes_a_live_group(
     eventually(lambda: consumer.poll(1))
     consumer.commit(asynchronous=False)
     common = ("--bootstrap-server", broker.bootstrap, "--group", group, "--describe")
-    [offsets] = _table(java.tool("kafka-consumer-groups", *common))
+    [offsets] = _table(tool_host.run("kafka-consumer-groups", *common))
     assert (offsets["TOPIC"], offsets["CURRENT-OFFSET"], offsets["LOG-END-OFFSET"], offsets["LAG"]) == (
         topic,
         "1",
         "3",
         "2",
     )
-    [state] = _table(java.tool("kafka-consumer-groups", *common, "--state"))
+    [state] = _table(tool_host.run("kafka-consumer-groups", *common, "--state"))
     assert "Stable" in state.values()
     assert broker.bootstrap in state.values()
-    [member] = _table(java.tool("kafka-consumer-groups", *common, "--members"))
+    [member] = _table(tool_host.run("kafka-consumer-groups", *common, "--members"))
     assert member["GROUP"] == group
     consumer.close()
 
@@ -264,10 +264,10 @@ def test_check_79_offsets_are_reset_only_without_members(
     assert member.commit(topic, 2) == 0
     reset = ("--bootstrap-server", broker.bootstrap, "--group", group, "--topic", topic, "--reset-offsets")
     arguments = (*reset, "--to-earliest", "--execute")
-    done = java.run(java.MAIN_CLASSES["kafka-consumer-groups"], *arguments)
-    assert committed(client, group, topic)[0] == 2, done.stdout
+    done = tool_host.attempt("kafka-consumer-groups", *arguments)
+    assert committed(client, group, topic)[0] == 2, done.out
     assert member.leave() == 0
-    java.tool("kafka-consumer-groups", *arguments)
+    tool_host.run("kafka-consumer-groups", *arguments)
     assert committed(client, group, topic)[0] == 0
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.cases.conftest import address
-from tests.harness import batches, java
+from tests.harness import batches, tool_host
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerProcess
 from tests.harness.raw import RawClient, eventually, produce_values
@@ -160,7 +160,7 @@ def test_check_39_recompressed_batches_reach_the_java_client(
     lines = [f"{codec} line {number} " + "pad" * 50 for number in range(2000)]
     sent = batches.build([Record(line.encode(), timestamp=NOW) for line in lines], codec=batches.CODECS[codec])
     client.append(topic, sent)
-    said = java.tool(
+    said = tool_host.run(
         "kafka-console-consumer",
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--from-beginning"),
         *("--max-messages", str(len(lines)), "--timeout-ms", "30000"),

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.cases.conftest import address
-from tests.harness import batches, java
+from tests.harness import batches, tool_host
 from tests.harness.broker import BrokerProcess
 from tests.harness.raw import RawClient, eventually, fetch_row, fetch_values
 
@@ -76,8 +76,8 @@ def test_check_20_metadata_with_null_name_before_v12(client: RawClient, version:
 def test_check_21_kafka_topics_creates_and_describes(broker: BrokerProcess, client: RawClient, fresh) -> None:
     topic = fresh()
     common = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
-    java.tool("kafka-topics", "--create", "--partitions", "3", *common)
-    said = java.tool("kafka-topics", "--describe", *common)
+    tool_host.run("kafka-topics", "--create", "--partitions", "3", *common)
+    said = tool_host.run("kafka-topics", "--describe", *common)
     head, *rows = [line for line in said.splitlines() if line.strip()]
     fields = dict(part.split(": ", 1) for part in head.split("\t") if ": " in part)
     assert len(fields["TopicId"]) == 22

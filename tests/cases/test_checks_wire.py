@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.cases.conftest import address
-from tests.harness import batches, java, wire
+from tests.harness import batches, tool_host, wire
 from tests.harness.broker import BrokerProcess
 from tests.harness.raw import RawClient, fetch_row, fetch_values, produce_values
 
@@ -197,7 +197,7 @@ def test_check_13_idle_connections_close_and_waiting_ones_do_not(broker_factory,
 
 @pytest.mark.jvm
 def test_check_14_broker_api_versions_tool_knows_every_key(broker: BrokerProcess) -> None:
-    said = java.tool("kafka-broker-api-versions", "--bootstrap-server", broker.bootstrap)
+    said = tool_host.run("kafka-broker-api-versions", "--bootstrap-server", broker.bootstrap)
     lines = [line for line in said.splitlines() if line.startswith("\t")]
     for key in {wire.API_KEYS[api] for api in IMPLEMENTED}:
         [line] = [line for line in lines if f"({key}):" in line]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import java
+from tests.harness import tool_host
 from tests.harness.broker import BrokerFactory, BrokerProcess, reference_wanted
 from tests.harness.ports import free_port
 from tests.harness.raw import ConnectionClosed, RawClient
@@ -92,6 +92,6 @@ def test_kafkas_tools_work_by_the_controller(
 ) -> None:
     where = ("--bootstrap-controller", f"127.0.0.1:{combined.port}")
     words = (*arguments, *where) if tool == "kafka-cluster" else (*where, *arguments)
-    done = java.run(java.MAIN_CLASSES[tool], *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert expected in done.stdout
+    done = tool_host.attempt(tool, *words)
+    assert done.code == 0, done.text
+    assert expected in done.out

@@ -17,7 +17,7 @@ from tests.harness.log_dirs import log_dirs, new_directories
 from tests.harness.machine import is_ci
 from tests.harness.pair import Pair
 from tests.harness.raw import RawClient
-from tests.harness.tool_host import ToolHost, Tools
+from tests.harness.tool_host import ToolHost, Tools, shared
 
 
 @pytest.fixture
@@ -43,11 +43,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="session")
-def tool_host() -> Iterator[ToolHost]:
+def tool_host() -> ToolHost:
     """Give the JVM that runs the tools of all tests that need none of their own."""
-    host = ToolHost()
-    yield host
-    host.close()
+    return shared()
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import kafka.admin as kafka_python
 import pytest
 from confluent_kafka import KafkaException
 
-from tests.harness import java
+from tests.harness import tool_host
 from tests.harness.broker import BrokerProcess, broker_class
 from tests.harness.raw import RawClient, eventually
 
@@ -126,15 +125,13 @@ def test_kafka_python_alters_a_topic_and_resets_it(
 
 
 def configs(broker: BrokerProcess, *arguments: str) -> str:
-    return java.tool("kafka-configs", "--bootstrap-server", broker.bootstrap, *arguments)
+    return tool_host.run("kafka-configs", "--bootstrap-server", broker.bootstrap, *arguments)
 
 
 def refused(broker: BrokerProcess, *arguments: str) -> str:
-    done: subprocess.CompletedProcess[str] = java.run(
-        java.MAIN_CLASSES["kafka-configs"], "--bootstrap-server", broker.bootstrap, *arguments
-    )
-    assert done.returncode != 0
-    return done.stdout + done.stderr
+    done = tool_host.attempt("kafka-configs", "--bootstrap-server", broker.bootstrap, *arguments)
+    assert done.code != 0
+    return done.text
 
 
 def told(printed: str, key: str) -> tuple[str, list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.harness import java
+from tests.harness import tool_host
 from tests.harness.broker import BrokerProcess, broker_class
 from tests.harness.raw import RawClient, eventually
 
@@ -103,14 +103,14 @@ def test_javas_console_consumer(quick_broker: BrokerProcess, unique: str, select
     wanted = unique if selection == "--topic" else f"{unique[:-1]}.*"
     group = f"{unique}-{selection.strip('-')}"
     options = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "30000")
-    done = java.run(
-        java.MAIN_CLASSES["kafka-console-consumer"],
+    done = tool_host.attempt(
+        "kafka-console-consumer",
         *("--bootstrap-server", quick_broker.bootstrap, selection, wanted, "--group", group, *options),
         *("--command-property", "group.protocol=consumer"),
     )
-    assert sorted(done.stdout.split()) == ["0", "1", "2"], done.stderr
-    shown = java.run(
-        java.MAIN_CLASSES["kafka-consumer-groups"],
+    assert sorted(done.out.split()) == ["0", "1", "2"], done.err
+    shown = tool_host.attempt(
+        "kafka-consumer-groups",
         *("--bootstrap-server", quick_broker.bootstrap, "--describe", "--group", group, "--state"),
     )
-    assert "Empty" in shown.stdout, shown.stdout + shown.stderr
+    assert "Empty" in shown.out, shown.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.harness import java
+from tests.harness import tool_host
 from tests.harness.broker import BrokerProcess, broker_class
 from tests.harness.raw import RawClient, eventually
 from tests.harness.stored import CODECS
@@ -23,7 +23,7 @@ SEGMENT_BYTES = 1024 * 1024
 
 
 def dump(*arguments: str) -> str:
-    printed = java.tool("kafka-dump-log", *arguments)
+    printed = tool_host.run("kafka-dump-log", *arguments)
     assert not COMPLAINTS.search(printed), printed[-5000:]
     return printed
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.harness import batches, java
+from tests.harness import batches, tool_host
 from tests.harness.admin import delete_records, described, set_configs
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerProcess, KafkaProcess
@@ -248,7 +248,7 @@ def _dump(directory: Path, suffix: str, *options: str) -> str:
         if path.stat().st_size and not path.parent.name.startswith("__")
     )
     assert len(files) > 10 or suffix == ".txnindex"
-    printed = java.tool("kafka-dump-log", *options, "--files", ",".join(files))
+    printed = tool_host.run("kafka-dump-log", *options, "--files", ",".join(files))
     assert not COMPLAINTS.search(printed), [line for line in printed.splitlines() if COMPLAINTS.search(line)]
     return printed
 

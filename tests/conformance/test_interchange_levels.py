@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import batches, java
+from tests.harness import batches, tool_host
 from tests.harness.admin import BROKER, DELETE, SET, change_configs, described
 from tests.harness.broker import BrokerProcess, KafkaProcess, TakeOver
 from tests.harness.log_dirs import describe, places, wait_for_leaders
@@ -74,7 +74,7 @@ def directory_id(path: Path) -> str:
 def told(broker: BrokerProcess) -> Iterator[tuple[str, int, list[str] | None]]:
     """Yield type, version and cordoned directories of what the metadata log says of brokers, read by Kafka's tool."""
     log = broker.log_directories[0] / "__cluster_metadata-0" / "00000000000000000000.log"
-    for line in java.tool("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log)).splitlines():
+    for line in tool_host.run("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log)).splitlines():
         _, found, payload = line.partition("payload: ")
         record = json.loads(payload) if found else {"type": ""}
         if record["type"] in ("REGISTER_BROKER_RECORD", "BROKER_REGISTRATION_CHANGE_RECORD"):

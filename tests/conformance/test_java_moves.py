@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import batches, java
+from tests.harness import batches, java, tool_host
 from tests.harness.admin import BROKER, DEFAULT_SOURCE, described
 from tests.harness.batches import Record
 from tests.harness.broker import BrokerFactory, BrokerProcess
@@ -63,7 +63,7 @@ class Reassignment:
         self._path.write_text(json.dumps({"version": 1, "partitions": rows}))
 
     def run(self, verb: str, *arguments: str) -> str:
-        return java.tool(
+        return tool_host.run(
             "kafka-reassign-partitions",
             *("--bootstrap-server", self._bootstrap, verb, "--reassignment-json-file", str(self._path), *arguments),
         )
@@ -76,7 +76,7 @@ class Reassignment:
 
 def listed(broker: BrokerProcess, *arguments: str) -> dict[str, dict[str, Any]]:
     """Give what LogDirsCommand prints of each directory."""
-    printed = java.tool("kafka-log-dirs", "--bootstrap-server", broker.bootstrap, "--describe", *arguments)
+    printed = tool_host.run("kafka-log-dirs", "--bootstrap-server", broker.bootstrap, "--describe", *arguments)
     [line] = [line for line in printed.splitlines() if line.startswith("{")]
     [node] = json.loads(line)["brokers"]
     assert node["broker"] == 1
@@ -204,7 +204,7 @@ def test_a_plan_is_generated(two_disks: BrokerProcess, tmp_path: Path) -> None:
         create_in(client, "t", *two_disks.log_directories)
     wanted = tmp_path / "topics.json"
     wanted.write_text(json.dumps({"version": 1, "topics": [{"topic": "t"}]}))
-    printed = java.tool(
+    printed = tool_host.run(
         "kafka-reassign-partitions",
         *("--bootstrap-server", two_disks.bootstrap, "--generate", "--broker-list", "1"),
         *("--topics-to-move-json-file", str(wanted)),

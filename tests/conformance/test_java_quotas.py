@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.harness import java
+from tests.harness import tool_host
 from tests.harness.broker import BrokerFactory, BrokerProcess
 
 pytestmark = pytest.mark.jvm
@@ -19,7 +19,7 @@ PROPERTIES = {"quota.window.num": "2", "quota.window.size.seconds": "1"}
 
 
 def _configs(broker: BrokerProcess, *arguments: str) -> str:
-    return java.tool("kafka-configs", "--bootstrap-server", broker.bootstrap, *arguments)
+    return tool_host.run("kafka-configs", "--bootstrap-server", broker.bootstrap, *arguments)
 
 
 def _quota(broker: BrokerProcess, *arguments: str) -> None:
@@ -28,7 +28,7 @@ def _quota(broker: BrokerProcess, *arguments: str) -> None:
 
 def _produce(broker: BrokerProcess, topic: str, count: int) -> tuple[float, float]:
     """Send records as fast as possible; return the bytes a second, and how long at most the producer was throttled."""
-    printed = java.tool(
+    printed = tool_host.run(
         *("kafka-producer-perf-test", "--topic", topic, "--num-records", str(count), "--throughput", "-1"),
         *("--record-size", str(RECORD_BYTES), "--print-metrics", "--producer-props"),
         *(f"bootstrap.servers={broker.bootstrap}", "client.id=perf", "linger.ms=5", "buffer.memory=1000000"),
@@ -54,7 +54,7 @@ def test_a_producer_and_a_consumer_get_their_quotas_and_no_more(broker_factory: 
     assert _is_held(rate)
     assert throttled_ms > 0
 
-    header, row = java.tool(
+    header, row = tool_host.run(
         *("kafka-consumer-perf-test", "--bootstrap-server", broker.bootstrap, "--topic", "t"),
         *("--num-records", str(COUNT), "--timeout", "60000", "--fetch-size", "100000"),
     ).splitlines()[-2:]

@@ -32,7 +32,7 @@ class Application:
         self._output = output
         with output.open("wb") as sink:
             self.process = subprocess.Popen(
-                java.command_line(str(SOURCE), *arguments, jvm_options=(*java.TOOL_OPTIONS, *java.QUIET)),
+                java.program(SOURCE, *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -32,7 +32,7 @@ def printed(shared_broker: BrokerProcess, unique: str, tmp_path: Path) -> Iterat
     with RawClient((shared_broker.host, shared_broker.port)) as client, output.open("wb") as sink:
         client.create_topic(f"{unique}-ordinary")
         client.create_topic(f"{unique}-scheduled", delivery_mode="scheduled")
-        command = java.command_line(str(SOURCE), *arguments, jvm_options=(*java.TOOL_OPTIONS, *java.QUIET))
+        command = java.program(SOURCE, *arguments)
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
     yield output
     process.kill()

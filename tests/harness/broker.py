@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.harness import java
+from tests.harness import java, tool_host
 from tests.harness.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -258,13 +258,10 @@ class KafkaProcess(BrokerProcess):
         """Write the properties file and format the directories if they are fresh."""
         super().prepare()
         if not any((path / "meta.properties").exists() or path.is_file() for path in self.log_directories):
-            done = java.run(
-                "kafka.tools.StorageTool",
-                *("format", "--config", str(self.properties_path), "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk"),
-                *("--release-version", self.release_version),
-                jvm_options=self.options,
+            tool_host.run(
+                *("kafka-storage", "format", "--config", str(self.properties_path)),
+                *("--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk", "--release-version", self.release_version),
             )
-            assert done.returncode == 0, done.stdout + done.stderr
 
     def command(self) -> list[str]:
         """Return the command line of the JVM."""

@@ -26,9 +26,8 @@ class ClientHost:
     """The JVM and the names of what runs in it."""
 
     def __init__(self) -> None:
-        options = (*java.TOOL_OPTIONS, *java.QUIET)
         self._process = subprocess.Popen(
-            java.command_line(str(SOURCE), jvm_options=options),
+            java.program(SOURCE),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

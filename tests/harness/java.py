@@ -1,10 +1,13 @@
-"""Run the Java main classes of Apache Kafka's tools from the class path that `make jvm` resolved."""
+"""How Java runs Apache Kafka's main classes, and our programs, from the class path that `make jvm` resolved."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 CLASSPATH_FILE = Path(__file__).resolve().parents[2] / "build" / "jvm-classpath.txt"
@@ -49,6 +52,7 @@ MAIN_CLASSES = {
     "kafka-transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-storage": "kafka.tools.StorageTool",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
@@ -70,27 +74,27 @@ def command_line(main_class: str, *arguments: str, jvm_options: tuple[str, ...] 
     return ["java", *jvm_options, "-cp", class_path, main_class, *arguments]
 
 
-def run(
-    main_class: str,
-    *arguments: str,
-    stdin: str = "",
-    timeout_s: float = TIMEOUT_S,
-    jvm_options: tuple[str, ...] = TOOL_OPTIONS,
-) -> subprocess.CompletedProcess[str]:
-    """Run a main class to its end and return its exit code and output, whatever they are."""
-    return subprocess.run(
-        command_line(main_class, *arguments, jvm_options=(*jvm_options, *QUIET)),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        check=False,
-    )
+def program(source: Path, *arguments: str, jvm_options: tuple[str, ...] = TOOL_OPTIONS) -> list[str]:
+    """Return the command that runs one of the programs in tests/jvm."""
+    *before, class_path, main_class = command_line(source.stem, jvm_options=(*jvm_options, *QUIET))
+    return [*before, f"{class_path}:{_compiled(source)}", main_class, *arguments]
 
 
-def tool(name: str, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> str:
-    """Run a tool by its script's name and return its standard output; its exit code must be 0."""
-    done = run(MAIN_CLASSES[name], *arguments, stdin=stdin, timeout_s=timeout_s)
-    assert done.returncode == 0, f"{name} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+def _compiled(source: Path) -> Path:
+    """Return where the classes of a program lie: `java` by itself would compile it for two seconds at each start."""
+    directory = CLASSPATH_FILE.with_name("jvm-programs") / hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    if not directory.exists():
+        directory.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent) as place:
+            fresh = Path(place) / "classes"
+            done = subprocess.run(
+                ["java", *QUICK_OPTIONS, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(fresh), str(source)],
+                env={**os.environ, "CLASSPATH": CLASSPATH_FILE.read_text(encoding="utf-8").strip()},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            with contextlib.suppress(OSError):  # another worker was quicker
+                fresh.rename(directory)
+    return directory

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-SIDE_BY_SIDE = "tests/conformance/test_side_by_side_"
+# A second Apache Kafka costs its start, and a thirtieth of a processor until the run ends.
+ONE_KAFKA = tuple(
+    f"tests/conformance/test_{name}" for name in ("side_by_side_", "group_tools_beside_", "tools_beside_")
+)
 
 
 class ByFile(LoadScopeScheduling):
@@ -22,4 +25,4 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return SIDE_BY_SIDE if file.startswith(SIDE_BY_SIDE) else file
+        return ONE_KAFKA[0] if file.startswith(ONE_KAFKA) else file

@@ -1,8 +1,12 @@
-"""Runs of Apache Kafka's tools in one JVM (`tests/jvm/ToolHost.java`), whose start takes longer than most of them."""
+"""Runs of Apache Kafka's tools in one JVM (`tests/jvm/ToolHost.java`), whose start takes longer than most of them.
+
+A process of the tests has one such JVM, `shared`, for `attempt` and `run`.
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import select
 import subprocess
@@ -33,9 +37,12 @@ class ToolHost:
     """The JVM. What it runs has ended before the next one begins."""
 
     def __init__(self, jvm_options: tuple[str, ...] = java.TOOL_OPTIONS) -> None:
-        command = java.command_line(str(SOURCE), jvm_options=(*jvm_options, *java.QUIET))
-        self._process = subprocess.Popen(
-            command,
+        self._command = java.program(SOURCE, jvm_options=jvm_options)
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -51,6 +58,8 @@ class ToolHost:
         return self._run("ToolHost$Together", (str(count), MAIN_CLASSES[name], *arguments), "", timeout_s)
 
     def _run(self, main_class: str, arguments: Sequence[str], stdin: str, timeout_s: float) -> Done:
+        if self._process.poll() is not None:  # what ran last has taken the JVM along
+            self._process = self._start()
         assert self._process.stdin is not None and self._process.stdout is not None
         words = (main_class, stdin, *arguments)
         # The sign in front keeps an empty text a word.
@@ -58,6 +67,9 @@ class ToolHost:
         self._process.stdin.write(f"{line}\n".encode("ascii"))
         self._process.stdin.flush()
         ready, _, _ = select.select([self._process.stdout], [], [], timeout_s)
+        if not ready:
+            self._process.kill()
+            self._process.wait()
         assert ready, f"no end within {timeout_s} s: {main_class} {' '.join(arguments)}"
         answer = self._process.stdout.readline().decode("ascii").split()
         assert len(answer) == 3, f"{main_class}: {answer}"
@@ -73,6 +85,24 @@ class ToolHost:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+@functools.cache
+def shared() -> ToolHost:
+    """Return the JVM of all tools that need none of their own; it ends with this process, since its input does."""
+    return ToolHost()
+
+
+def attempt(name: str, *arguments: str, stdin: str = "") -> Done:
+    """Run a tool by its script's name, whatever its exit code is."""
+    return shared().attempt(name, *arguments, stdin=stdin)
+
+
+def run(name: str, *arguments: str, stdin: str = "") -> str:
+    """Run a tool by its script's name and return its standard output; its exit code must be 0."""
+    done = attempt(name, *arguments, stdin=stdin)
+    assert done.code == 0, f"{name} {' '.join(arguments)}\n{done.text}"
+    return done.out
 
 
 class Tools:
