@@ -121,6 +121,7 @@ async def test_the_order_of_the_request_is_kept_around_what_is_refused_here(ask:
 
 
 LOGGED = "tests.some.room"
+UNKNOWN = "tests.no.room"
 SUPPORTED = "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
 
 
@@ -135,8 +136,8 @@ def some_logger() -> Iterator[logging.Logger]:
 @pytest.mark.parametrize(
     ("name", "change", "code", "message"),
     [
-        ("1", ("kafka.server", "DEBUG", SET), 40, "Logger kafka.server does not exist!"),
-        ("1", ("kafka.server", None, DELETE), 40, "Logger kafka.server does not exist!"),
+        ("1", (UNKNOWN, "DEBUG", SET), 40, f"Logger {UNKNOWN} does not exist!"),
+        ("1", (UNKNOWN, None, DELETE), 40, f"Logger {UNKNOWN} does not exist!"),
         ("1", ("kafka.server", "DEBUG", APPEND), 42, "APPEND operation is not allowed for the BROKER_LOGGER resource"),
         ("1", (LOGGED, "DEBUG", 9), 42, "Unknown operation type 9 is not allowed for the BROKER_LOGGER resource"),
         *(

@@ -33,6 +33,7 @@ from storage.errors import StorageFailure
 from storage.producers.verification import NOT_ASKED
 from tests.harness.cleaning import COMPACT, CleanerBed
 from tests.harness.hosted import NOW_MS, Hosted, context, topic_id_of
+from tests.harness.machine import skip_in_memory
 from tests.harness.wakes import Wakes
 from tests.sim.faulty_fs import FaultyFS
 from tests.sim.logs import append_marker
@@ -170,6 +171,7 @@ async def abort_a_transaction(bed: Bed) -> None:
 
 
 async def append_directly(bed: Bed) -> None:
+    skip_in_memory(bed.bad_dir)
     bed.produce(bed.bad)
     with pytest.raises(PartitionOffline):
         await bed.bad.durable(1)

@@ -13,6 +13,7 @@ import pytest
 from broker.net.outbox import JOIN_BELOW_BYTES, MAX_FILES_AHEAD, Flushed, Outbox
 from storage.env.posix import PosixFileSystem
 from storage.segment.region import FileRegion, MemoryRegion
+from tests.harness.machine import skip_in_memory
 
 MIB = 1 << 20
 
@@ -218,7 +219,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Small]:
 
 
 @pytest.mark.pure  # what is replaced here is bound when it is compiled
-def test_a_small_cached_region_leaves_with_what_is_around_it(small: Small) -> None:
+def test_a_small_cached_region_leaves_with_what_is_around_it(small: Small, tmp_path: Path) -> None:
+    skip_in_memory(tmp_path)
     region = small.region(100, 1000)
     small.outbox.add([b"head", region, b"tail"])
     assert small.outbox.size_bytes == 1008

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from storage.env.page_cache import HINT_PIECE_BYTES, is_resident, load, read_ahead_end, read_resident, will_need
+from tests.harness.machine import skip_in_memory
 
 MIB = 1 << 20
 
@@ -92,6 +93,7 @@ def test_what_cannot_be_read_is_not_there_and_what_cannot_be_told_is(monkeypatch
 
 
 def test_a_small_range_is_read_whole_and_without_waiting_or_not_at_all(tmp_path, monkeypatch):
+    skip_in_memory(tmp_path)
     path = tmp_path / "small"
     path.write_bytes(b"0123456789")
     fd = os.open(path, os.O_RDONLY)
