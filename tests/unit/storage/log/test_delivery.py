@@ -304,8 +304,14 @@ def test_what_one_schedule_released_the_next_one_does_not_take_back(scheduled):
     log.config = replace(log.config, delivery_mode="scheduled")
     log.delivery.advance(NOW)
     assert known(log) == (1, NOW + 5000)
+
+
+@pytest.mark.parametrize("cut", [PartitionLog.truncate_to, PartitionLog.truncate_fully_and_start_at])
+def test_what_is_cut_off_an_immediate_log_is_released_no_longer(scheduled, cut):
+    log = scheduled()
+    append(log, timestamp=NOW - E)
     log.config = replace(log.config, delivery_mode="immediate")
-    log.truncate_to(0)
+    cut(log, 0)
     append(log, timestamp=NOW + 1000)
     log.config = replace(log.config, delivery_mode="scheduled")
     log.delivery.advance(NOW)
