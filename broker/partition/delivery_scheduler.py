@@ -67,7 +67,7 @@ class DeliveryScheduler:
         self._turns: deque[Partition] = deque()  # those that the pass has still to look at
         self._timer: Timer | None = None
         self._timer_at_ms = 0  # of the monotonic clock
-        self._last_pass_ms = (0, 0)  # wall and monotonic clock, then or when the timer was first armed
+        self._asleep_since_ms = (0, 0)  # wall and monotonic clock when it had no timer and set one
         self._tasks = TaskOwner("delivery")
         self._searches = DeliverySearches(run_io, clock, self._tasks, self.follow, self._retry)
         self._held_up: set[Partition] = set()  # whose last search has come to nothing
@@ -128,7 +128,7 @@ class DeliveryScheduler:
             delay_ms = max(MIN_SLEEP_MS, min(heap[0][0] - self._clock.now_ms(), MAX_SLEEP_MS))
         at_ms = monotonic_ms(self._clock) + delay_ms
         if self._timer is None:
-            self._last_pass_ms = self._clock.now_ms(), monotonic_ms(self._clock)
+            self._asleep_since_ms = self._clock.now_ms(), monotonic_ms(self._clock)
         elif self._timer_at_ms <= at_ms:
             return
         else:
@@ -187,10 +187,9 @@ class DeliveryScheduler:
             self._note(partition, self._clock.now_ms() + RETRY_MS)
 
     def _watch_clock(self) -> None:
-        """Warn if the wall clock was set between two passes: the bound that nothing early rests on did not hold."""
+        """Warn if the wall clock was set during the sleep: the bound that nothing early rests on did not hold."""
         wall_ms, monotonic = self._clock.now_ms(), monotonic_ms(self._clock)
-        last_wall_ms, last_monotonic = self._last_pass_ms
-        self._last_pass_ms = wall_ms, monotonic
+        last_wall_ms, last_monotonic = self._asleep_since_ms
         jump_ms = (wall_ms - last_wall_ms) - (monotonic - last_monotonic)
         if abs(jump_ms) > self.uncertainty_ms + ROUNDING_MS:
             logger.warning(
