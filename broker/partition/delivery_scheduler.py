@@ -36,6 +36,8 @@ ROUNDING_MS = 2
 """So far apart may two clocks run that are read in whole milliseconds, twice each."""
 MAX_STALE_ENTRIES = 1_024
 NEVER = LONG_MAX
+AT_ONCE = 0
+"""Before whatever the wall clock tells, also when it is set back meanwhile."""
 
 
 class Timer(Protocol):
@@ -99,7 +101,7 @@ class DeliveryScheduler:
         elif partition in self._searches:
             self._note(partition, NEVER)
         elif partition not in self._held_up:
-            self._note(partition, min(self._clock.now_ms(), self._due.get(partition, NEVER)))
+            self._note(partition, AT_ONCE)
 
     def _note(self, partition: Partition, due_ms: int) -> None:
         if self._due.get(partition) == due_ms:
@@ -198,6 +200,8 @@ class DeliveryScheduler:
                 self.uncertainty_ms,
                 "early" if jump_ms > 0 else "late",
             )
+            for partition in self.held_up:
+                self._retry(partition)  # whose time was told by the clock as it was
 
     # --- searches ---
 

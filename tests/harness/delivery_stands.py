@@ -48,12 +48,13 @@ class Stand:
 
 
 class FineClock:
-    """One clock that is both, in nanoseconds."""
+    """One clock that is both, in nanoseconds, until somebody sets the wall clock."""
 
     now_ns = 0
+    set_by_ms = 0
 
     def now_ms(self) -> int:
-        return self.now_ns // 1_000_000
+        return self.now_ns // 1_000_000 + self.set_by_ms
 
     def monotonic_ns(self) -> int:
         return self.now_ns

@@ -129,6 +129,16 @@ async def test_a_topic_that_changes_its_mode_comes_and_goes(broker: Scheduled) -
     assert not len(broker.hosted.deliveries) and broker.hosted.timers.next_in_ms is None
 
 
+async def test_a_log_that_nobody_has_looked_into_is_looked_at_though_the_clock_is_set_back(broker: Scheduled) -> None:
+    broker.create(delivery_mode="immediate")
+    await broker.produce(0)
+    broker.pass_ms(10_000)
+    broker.configure(delivery_mode="scheduled")
+    broker.set_clock(E_MS - 10_000)
+    broker.pass_ms(1000)
+    assert watermark(broker) == 1
+
+
 @pytest.mark.parametrize(("by_ms", "word"), [(E_MS + ROUNDING_MS + 1, "early"), (-E_MS - ROUNDING_MS - 1, "late")])
 async def test_a_clock_that_jumps_by_more_than_its_uncertainty_is_worth_a_warning(
     broker: Scheduled, caplog: pytest.LogCaptureFixture, by_ms: int, word: str
@@ -205,6 +215,18 @@ async def test_one_that_goes_wrong_does_not_keep_the_others_and_is_looked_at_aga
     assert rig.run_next() == 1000
     assert rig.released == ["t-0", "t-1", "t-0"]
     assert not rig.deliveries.held_up
+
+
+async def test_one_that_goes_wrong_is_looked_at_again_though_the_clock_is_set_back() -> None:
+    rig = Stands()
+    first = rig.stand(50)
+    first.fails = True
+    rig.run_next()
+    rig.clock.set_by_ms = -HOUR_MS
+    first.fails = False
+    rig.run_next()
+    rig.run_next()
+    assert rig.released == ["t-0", "t-0"]
 
 
 async def test_one_that_goes_wrong_and_is_led_no_longer_is_held_up_no_longer() -> None:
