@@ -103,4 +103,7 @@ def test_a_topic_whose_schedule_the_configuration_excludes_by_now_is_told_of_onc
     rig.settings.apply(image)
     rig.settings.apply(image)
     assert [record.getMessage().partition(",")[0] for record in caplog.records] == ["Topic t stays scheduled"]
+    rig.settings.apply(ClusterImage("c"))
+    rig.settings.apply(image)
+    assert len(caplog.records) == 2, "it has been in order meanwhile"
     rig.logs.close(clean=False)

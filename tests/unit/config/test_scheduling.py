@@ -85,6 +85,11 @@ def test_what_is_stored_and_means_nothing_counts_as_the_default():
     assert (config.delivery_max_delay_ms, config.delivery_schedule_monotonic) == (7 * 86_400_000, False)
 
 
+def test_room_around_a_stored_mode_does_not_count():
+    stored = {"delivery.mode": " scheduled "}
+    assert log_config(EMPTY, stored).is_scheduled and is_scheduled(stored)
+
+
 @pytest.mark.parametrize(
     ("resolver", "reason", "way_out"),
     [

@@ -92,6 +92,7 @@ async def test_the_latest_offset_and_a_deletion_wait_until_a_long_log_is_known(b
     assert await broker.list_offset() == MANY
     for _ in range(MANY):
         broker.append(1000)
+    broker.append(2 * HOUR_MS)
     broker.hosted.clock.wall_ms += HOUR_MS
     assert await broker.delete_records(-1) == (0, 2 * MANY + 1)
 
