@@ -38,6 +38,11 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
+    def add(self, other: Histogram) -> None:
+        """Add another one's, with the same bounds."""
+        self.counts = [one + another for one, another in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
 
 class WaitStats:
     """What became of the requests of an API that had to wait."""
@@ -139,6 +144,11 @@ class DeliveryStats:
     def observe_lateness(self, lateness_ms: int) -> None:
         """Count a batch that was pending and has become visible."""
         self.lateness.observe(lateness_ms / 1000)
+
+    def observe_many(self, lateness_ms: int, count: int) -> None:
+        """Count so many."""
+        self.lateness.counts[bisect_left(self.lateness.bounds, lateness_ms / 1000)] += count
+        self.lateness.total += lateness_ms / 1000 * count
 
 
 class BrokerStats:

@@ -71,7 +71,7 @@ class DeliveryScheduler:
         self._timer_at_ms = 0  # of the monotonic clock
         self._asleep_since_ms = (0, 0)  # wall and monotonic clock when it had no timer and set one
         self._tasks = TaskOwner("delivery")
-        self._searches = DeliverySearches(run_io, clock, self._tasks, self.follow, self._retry)
+        self._searches = DeliverySearches(run_io, clock, self._tasks, stats, self.follow, self._retry)
         self._held_up: set[Partition] = set()  # whose last search has come to nothing
         self._is_closed = False
 
@@ -94,6 +94,8 @@ class DeliveryScheduler:
                 if not self._due:
                     self._fall_asleep_for_good()
             return
+        if delivery.has_uncounted:
+            self._searches.count(partition)
         if not delivery.is_behind:
             self._held_up.discard(partition)
             due_ms = delivery.due_ms

@@ -15,10 +15,12 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from config.views import LONG_MAX
 from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptIndex, InvalidTimestamp
 from storage.log.guard import guarded
+from storage.log.lateness_count import LatenessCount, Released
 from storage.log.pending_search import Found, PendingSearch
 from storage.log.reader import remember
 from storage.log.state import LogState
@@ -30,7 +32,13 @@ from storage.segment.view import TimesFrom
 MAX_STEPS: Final = 512
 """Of one advance. A step is a look at a header, some 0.4 µs; a read of a window of them counts as several."""
 MEASURED_STEPS: Final = 256
-"""So many are looked at one by one behind a head that was waited for, to tell how late they are, before any jump."""
+"""So many are looked at one by one behind a head that was waited for, to tell how late they are, before any jump.
+
+What is jumped over is counted afterwards, by a LatenessCount.
+"""
+MAX_UNCOUNTED: Final = 1024
+"""So many releases of a log wait at most to be counted; what comes while nobody gets to it is left out."""
+_NOTHING_SEEN: Final = LONG_MAX
 FEW_STEPS: Final = 16
 """What each of those gets whose budget is used up: a read, and some headers."""
 _LOOK_STEPS: Final = 64  # before the time index is asked: mostly the next pending batch is near
@@ -54,9 +62,12 @@ class Delivery:
 
     __slots__ = (
         "_at",
+        "_counted_offset",
         "_held_since_ms",
         "_largest_timestamp",
+        "_seen_limit",
         "_state",
+        "_uncounted",
         "has_failed",
         "pending_timestamp",
         "watermark",
@@ -70,6 +81,9 @@ class Delivery:
         self.pending_timestamp: int | None = None
         self._at: tuple[Segment, int] | None = None  # where the first batch that ends above the watermark begins
         self._held_since_ms = 0  # when the head that was waited for last began to hold back
+        self._seen_limit = _NOTHING_SEEN  # while a release goes on: what is later was seen to be pending
+        self._counted_offset = 0  # what an advance has passed below it is in the statistics
+        self._uncounted: list[Released] = []  # what was released without a look at each batch
         self._largest_timestamp: int | None = None  # of the whole log; None while nobody has looked
         self.has_failed = False  # the last look at the log, which is said once until one succeeds
 
@@ -117,10 +131,12 @@ class Delivery:
         return now_ms - self._state.config.delivery_clock_uncertainty_ms
 
     def _advance(self, now_ms: int, limit: int, budget: StepBudget) -> bool:
-        before = self.watermark
+        before = self._counted_offset = self.watermark
         steps = max(budget.steps_left, min(FEW_STEPS, MAX_STEPS))
         budget.steps_left -= steps  # what is left of them comes back
-        passed: list[int] | None = [] if self._forget_head() else None
+        passed: list[int] | None = None
+        if self._forget_head():
+            passed, self._seen_limit = [], self._limit(self._held_since_ms)
         try:
             budget.steps_left += self._pass_due(limit, steps, passed)
         except (OSError, CorruptBatch, CorruptIndex) as error:
@@ -129,9 +145,19 @@ class Delivery:
             self.has_failed = False
         if passed:
             self._tell_lateness(limit, passed)
+        self._note_released(self._counted_offset, limit)
         if self.pending_timestamp is not None:
             self._held_since_ms = now_ms
         return self.watermark > before
+
+    def _note_released(self, uncounted_offset: int, limit: int) -> None:
+        """Leave to a count what was passed from an offset on, if that was seen to be pending."""
+        if self._seen_limit == _NOTHING_SEEN:
+            return
+        if uncounted_offset < self.watermark and len(self._uncounted) < MAX_UNCOUNTED:
+            self._uncounted.append(Released(uncounted_offset, self.watermark, self._seen_limit, limit))
+        if not self.is_behind:
+            self._seen_limit = _NOTHING_SEEN  # the next head has come, or the log end
 
     def _forget_head(self) -> bool:
         """Know of no pending batch any more; tell whether one was. Written in place, mypyc would rely on the None."""
@@ -146,6 +172,7 @@ class Delivery:
         if passed is not None and self._at is not None:
             measured_steps = min(steps, MEASURED_STEPS)
             steps += self._walk(limit, measured_steps, passed).steps_left - measured_steps
+            self._counted_offset = self.watermark
         while self._at is not None and self.pending_timestamp is None and steps > 0:
             segment, position = self._at
             if position < segment.log.size:
@@ -238,9 +265,8 @@ class Delivery:
             remember(self._state.read_positions, self.watermark, *self._at)
 
     def _tell_lateness(self, limit: int, passed: list[int]) -> None:
-        held_since = self._limit(self._held_since_ms)
         for timestamp in passed:
-            if timestamp > held_since:
+            if timestamp > self._seen_limit:
                 self._state.stats.on_activated(limit - timestamp)
 
     def _note_failure(self, reason: str) -> None:
@@ -275,7 +301,27 @@ class Delivery:
                 self.has_failed = False
             else:
                 self._note_failure(found.failure)
+            self._note_released(before, self._limit(search.now_ms))
         return self.watermark > before
+
+    @property
+    def has_uncounted(self) -> bool:
+        """Tell whether there is something for `plan_count`."""
+        return bool(self._uncounted)
+
+    def plan_count(self) -> LatenessCount | None:
+        """Plan to count in another thread how late some of what was released was; None when all is counted."""
+        state = self._state
+        while self._uncounted and not state.is_closed:
+            released = self._uncounted.pop(0)
+            first_offset = max(released.first_offset, state.offsets.log_start_offset)
+            if first_offset < released.end_offset:
+                return LatenessCount(state, released._replace(first_offset=first_offset))
+        return None
+
+    def count_later(self, released: Released) -> None:
+        """Take back what a count has left."""
+        self._uncounted.insert(0, released)
 
     # --- appends ---
 
@@ -333,6 +379,11 @@ class Delivery:
     def cut(self, offset: int) -> None:
         """Follow a truncation: what is appended from `offset` on is another story."""
         self.watermark = min(self.watermark, offset)
+        self._uncounted = [
+            released._replace(end_offset=min(released.end_offset, offset))
+            for released in self._uncounted
+            if released.first_offset < offset
+        ]
         self._forget()
 
     def begin_at(self, offset: int) -> None:
@@ -350,8 +401,10 @@ class Delivery:
         self._forget()
         self.watermark, self.pending_timestamp = before.watermark, before.pending_timestamp
         self._held_since_ms, self._largest_timestamp = before._held_since_ms, before._largest_timestamp
+        self._seen_limit, self._uncounted = before._seen_limit, before._uncounted
 
     def _forget(self) -> None:
+        self._seen_limit = _NOTHING_SEEN
         self.pending_timestamp = self._at = self._largest_timestamp = None
 
 

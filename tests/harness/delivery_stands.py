@@ -20,6 +20,7 @@ class Stand:
         self.due_ms: int | None = due_ms
         self.then_ms: int | None = None  # when it is due next
         self.is_behind = False
+        self.has_uncounted = False
         self.has_failed = False
         self.log = self
         self.delivery: Stand | None = self

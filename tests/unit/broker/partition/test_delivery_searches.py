@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from storage.errors import StorageFailure
 from tests.harness.delivery_stands import Stands
+from tests.harness.scheduled import E_MS, Scheduled
+from tests.unit.broker.api.test_fetch import until
 
 
 async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> None:
@@ -69,3 +76,40 @@ async def test_after_the_end_nobody_is_followed() -> None:
     await rig.deliveries.close()
     rig.stand(50)
     assert not rig.calls and not len(rig.deliveries)
+
+
+async def test_every_batch_of_a_long_release_is_in_the_histogram_once_there_is_time(tmp_path: Path) -> None:
+    broker = Scheduled(tmp_path)
+    broker.create()
+    for _ in range(2000):
+        broker.append(1000)
+    broker.pass_ms(1000 + E_MS)
+    delivery, lateness = broker.partition.delivery, broker.hosted.delivery_stats.lateness
+    assert delivery is not None and delivery.watermark == 2000
+    assert lateness.count < 2000
+    await until(lambda: lateness.count == 2000)
+    assert (lateness.counts[0], lateness.total) == (2000, 0.0) and not delivery.has_uncounted
+    await broker.close()
+
+
+async def test_what_cannot_be_counted_is_left_out_and_keeps_nothing_from_being_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(log_dir: str, call: Callable[[], Any]) -> Any:
+        raise StorageFailure("I/O error", log_dir)
+
+    broker = Scheduled(tmp_path)
+    broker.create()
+    for _ in range(600):
+        broker.append(1000)
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.hosted.deliveries._searches, "_run_io", broken)
+        broker.pass_ms(1000 + E_MS)
+        await until(lambda: not broker.hosted.deliveries._searches._running_count)
+    counted = broker.hosted.delivery_stats.lateness.count
+    assert 0 < counted < 600 and not caplog.records
+    for _ in range(600):
+        broker.append(1000)
+    broker.pass_ms(1000 + E_MS)
+    await until(lambda: broker.hosted.delivery_stats.lateness.count == counted + 600)
+    await broker.close()
