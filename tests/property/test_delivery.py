@@ -67,7 +67,7 @@ class Deliveries(RuleBasedStateMachine):
         self.end = 0
         self.released = 0  # what the log has said to be released and not lost by a cut or a restart
         self.position = 0  # of the consumer
-        self.searches: list[tuple[object, PendingSearch]] = []
+        self.searches: list[tuple[object, PendingSearch, int]] = []
 
     @initialize(steps=st.sampled_from([9, 20, 512]))
     def open(self, steps: int) -> None:
@@ -215,14 +215,15 @@ class Deliveries(RuleBasedStateMachine):
     def plan(self) -> None:
         search = self.log.delivery.plan_search(self.clock.now)
         if search is not None:
-            self.searches.append((search.run(), search))
+            self.searches.append((search.run(), search, self.config.delivery_clock_uncertainty_ms))
 
     @precondition(lambda self: self.log.delivery is not None and self.searches)
     @rule()
     def take(self) -> None:
-        found, search = self.searches.pop()
+        found, search, uncertainty_ms = self.searches.pop()
         self.log.delivery.take(search, found)
-        self.note(max(self.clock.now, search.now_ms))
+        more_ms = self.config.delivery_clock_uncertainty_ms - uncertainty_ms  # than held when it was planned
+        self.note(max(self.clock.now, search.now_ms + more_ms))
 
     # --- the ends ---
 
