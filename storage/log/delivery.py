@@ -13,6 +13,7 @@ never too high; and what was released stays so, whatever becomes of the clock, u
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 from config.views import LONG_MAX
@@ -328,7 +329,8 @@ class Delivery:
     def admit(self, max_timestamp: int, now_ms: int) -> None:
         """Check the time of a client's batch, just before it gets its offset.
 
-        Raises: InvalidTimestamp; StorageFailure, CorruptRecord. Blocking: ends of index files, the first time.
+        Raises: InvalidTimestamp; StorageFailure, CorruptRecord. Blocking: ends of index files, the first time after the
+        order was asked for of a log that was open.
         """
         config = self._state.config
         max_delay_ms = config.delivery_max_delay_ms
@@ -347,11 +349,22 @@ class Delivery:
                     f"at {largest}; delivery.schedule.monotonic forbids that"
                 )
 
+    def learn_order(self) -> None:
+        """Look for the largest timestamp before an append asks, where the order counts; what fails is left to that.
+
+        Blocking: ends of all index files.
+        """
+        if self._state.config.delivery_schedule_monotonic:
+            with suppress(OSError, CorruptBatch, CorruptIndex):
+                self._largest_timestamp = self._largest()
+
     def _largest(self) -> int:
         """Return the largest timestamp of the log, -1 without one."""
         largest = NO_TIMESTAMP
         for segment in self._state.segments:
-            segment.ensure_indexes()
+            if not segment.is_timestamp_known:
+                segment.ensure_indexes()
+                segment.release_files()
             largest = max(largest, segment.largest_timestamp)
         return largest
 

@@ -135,6 +135,8 @@ class PartitionLog:
         if open_files is not None:
             state.count_files(open_files)
         follow_mode(state)
+        if state.delivery is not None:
+            state.delivery.learn_order()
         return cls(state)
 
     # --- what it is ---

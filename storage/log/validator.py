@@ -148,14 +148,9 @@ def validate(
         lowest, highest, first_null_key = scan_records(data, count, start)
     except InvalidBatch as fault:
         raise InvalidRecord(f"Record batch is malformed: {fault}") from fault
-    if (
-        first_null_key >= 0
-        and "compact" in config.cleanup_policy
-        and not attributes & CONTROL_BIT
-        and not config.is_scheduled
-    ):
+    if first_null_key >= 0 and config.is_compact and not attributes & CONTROL_BIT:
         _refuse_records(header, data, start, config, now_ms)
-    if config.message_timestamp_type == "CreateTime" or config.is_scheduled:
+    if config.message_timestamp_type == "CreateTime" or not config.is_log_append_time:  # the former is quick to ask
         if attributes & LOG_APPEND_TIME_BIT and not config.is_scheduled:  # whose records must tell their own times
             lowest = highest = header.max_timestamp - base_timestamp
         highest += base_timestamp

@@ -151,9 +151,9 @@ class Segment:
 
     def ensure_indexes(self) -> None:
         """Read the ends of the index files once; a broken one is rebuilt from the `.log` here and now."""
-        if self._index_sizes is None:
+        sizes = self._index_sizes
+        if sizes is None:
             return
-        sizes, self._index_sizes, self.times_from = self._index_sizes, None, TimesFrom.INDEX
         try:
             self.offset_index.load(sizes[0])
             self.offset_index.check(self.log.size)
@@ -169,6 +169,7 @@ class Segment:
             return
         self.largest_timestamp = self.time_index.last_timestamp
         self.offset_of_largest_timestamp = self.time_index.last_offset
+        self._index_sizes, self.times_from = None, TimesFrom.INDEX  # last: what fails is to be tried again
 
     def _lacks_time_entry(self, time_index_size: int) -> bool:
         """Tell whether an empty time index cannot be right: it is where no record has a timestamp, as in format v0."""
@@ -370,14 +371,15 @@ class Segment:
 
         Raises: OffsetOverflow.
         """
-        entries = self.new_entries()
+        entries, times_from = self.new_entries(), TimesFrom.BATCHES
         try:
             for position, header in self.log.headers():
                 entries.take(position, header.last_offset, header.max_timestamp)
         except CorruptBatch as error:
             logger.warning("an index stays incomplete path=%s reason=%s", self.log.path, error)
-            self.times_from = TimesFrom.DISPROVED
+            times_from = TimesFrom.DISPROVED
         self.take_entries(entries)
+        self.times_from = times_from
         self.offset_index.file.sync()  # no flush will come by here
         self.time_index.file.sync()
         if self.is_active:
@@ -385,7 +387,7 @@ class Segment:
 
     def new_entries(self) -> IndexEntries:
         """Begin to make both sparse indexes anew; what was known of the old ones is forgotten."""
-        self._index_sizes, self.times_from = None, TimesFrom.BATCHES
+        self._index_sizes, self.times_from = None, TimesFrom.DISPROVED
         return IndexEntries(self.offset_index, self.time_index, self.index_interval_bytes)
 
     def take_entries(self, entries: IndexEntries) -> None:
@@ -393,6 +395,7 @@ class Segment:
         entries.write()
         self.largest_timestamp = entries.largest_timestamp
         self.offset_of_largest_timestamp = entries.offset_of_largest
+        self.times_from = TimesFrom.BATCHES
 
     def truncate_to(self, offset: int) -> None:
         """Cut from the first batch with last offset >= offset on; a batch that spans the offset goes whole."""

@@ -187,6 +187,19 @@ def test_a_file_that_lost_its_end_holds_the_watermark(scheduled, caplog):
     assert caplog.records
 
 
+@pytest.mark.parametrize("suffix", [".timeindex", ".index"])
+def test_an_index_that_could_not_be_read_once_shows_nothing_early(scheduled, fs, suffix):
+    """Nothing is known of its segment then, which is not to say that it holds nothing later."""
+    log = partly_pending(scheduled, index_interval_bytes=FEW)
+    log.close()
+    log = scheduled(clean=True, high_watermark=13, segment_bytes=10 * SIZE)
+    fs.break_("open", Path(log.path), f"{0:020}{suffix}", code=errno.EMFILE)
+    assert not log.delivery.advance(DUE + E) and log.delivery.has_failed
+    fs.faults.clear()
+    searched(log, DUE + E)
+    assert known(log) == (8, LATER) and log._state.segments.first().largest_timestamp == LATER
+
+
 # --- damage, and what the time index says ---
 
 

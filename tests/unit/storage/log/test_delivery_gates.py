@@ -209,15 +209,28 @@ def test_whatever_came_without_being_held_to_the_order_counts_for_it(scheduled):
         append(log, timestamp=NOW + 599)
 
 
-def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, reopened, fs, tmp_path):
+def test_an_order_that_cannot_be_looked_up_is_a_failure_of_the_disk(scheduled, fs, tmp_path):
     log = scheduled(segment_bytes=100)
     fill(log, [NOW, NOW + 1])
-    log = reopened(log, segment_bytes=100, delivery_schedule_monotonic=True)
-    fs.break_("open", tmp_path, ".timeindex")
+    log.close()
+    fs.break_("open", tmp_path, f"{0:020}.timeindex")
+    log = scheduled(clean=True, high_watermark=2, segment_bytes=100, delivery_schedule_monotonic=True)
     with pytest.raises(StorageFailure):
         append(log, timestamp=NOW + 2)
     fs.faults.clear()
     append(log, timestamp=NOW + 2)
+
+
+def test_no_append_after_a_start_looks_into_indexes_for_the_order(scheduled, reopened, fs):
+    log = scheduled(segment_bytes=100)
+    fill(log, [NOW, NOW + 500, NOW + 1, NOW + 2])
+    log = reopened(log, segment_bytes=100, delivery_schedule_monotonic=True)
+    fs.reads.clear()
+    with pytest.raises(InvalidTimestamp, match=str(NOW + 500)):
+        append(log, timestamp=NOW + 499)
+    assert not fs.reads
+    log = reopened(log, segment_bytes=100)
+    assert not [path for path in fs.reads if path.endswith(f"{0:020}.timeindex")]
 
 
 @pytest.mark.parametrize("origin", [AppendOrigin.REPLICATION, AppendOrigin.COORDINATOR])
