@@ -70,11 +70,17 @@ class Stands:
         self.stats = DeliveryStats()
         self.released: list[str] = []
         self.searched: list[str] = []
+        self.running_count = self.most_running = 0  # of the searches
         self.deliveries = DeliveryScheduler(self, self.clock, self.run_io, E_MS, self.stats)
 
     async def run_io(self, log_dir: str, call: Callable[[], Any]) -> Any:
-        call()
-        await asyncio.sleep(0)
+        self.running_count += 1
+        self.most_running = max(self.most_running, self.running_count)
+        try:
+            call()
+            await asyncio.sleep(0)
+        finally:
+            self.running_count -= 1
 
     async def searches_end(self) -> None:
         """Let the loop turn often enough for all searches."""

@@ -65,6 +65,8 @@ async def test_a_long_log_is_searched_beside_the_loop_and_who_waits_gets_what_is
         assert (await polling)[0] == 0
     await until(lambda: watermark(broker) == MANY)
     assert delivery.pending_timestamp is not None and not delivery.is_behind
+    broker.pass_ms(HOUR_MS)
+    assert watermark(broker) == MANY + 1, "what a search has come to is waited for"
 
 
 @pytest.mark.parametrize("short", [False, True], ids=["long way", "short way"])

@@ -259,6 +259,16 @@ async def test_a_pass_that_is_cut_short_by_the_last_topic_leaves_nothing_behind(
     assert rig.calls
 
 
+async def test_who_goes_while_its_turn_is_to_come_is_looked_at_no_more() -> None:
+    rig = Stands()
+    *_, last = [rig.stand(50) for _ in range(4)]
+    rig.run_next()
+    last.delivery = None
+    rig.deliveries.follow(last)  # type: ignore[arg-type]
+    rig.run_next()
+    assert rig.released == ["t-0", "t-1", "t-2"] and len(rig.deliveries) == 3
+
+
 async def test_deadlines_that_were_overtaken_are_not_kept_for_ever() -> None:
     rig = Stands()
     stand = rig.stand(10_000_000)

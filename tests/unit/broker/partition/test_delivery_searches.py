@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.partition.delivery_searches import MAX_SEARCHES
 from storage.errors import StorageFailure
 from tests.harness.delivery_stands import Stands
 from tests.harness.scheduled import E_MS, Scheduled
@@ -25,6 +26,7 @@ async def test_a_search_that_somebody_waits_for_comes_before_the_others() -> Non
     assert rig.searched[0] == "t-2"
     await rig.searches_end()
     assert sorted(rig.searched) == ["t-0", "t-1", "t-2"]
+    assert rig.most_running == MAX_SEARCHES
     await rig.deliveries.close()
 
 
