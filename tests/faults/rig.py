@@ -18,6 +18,7 @@ KAFKA_STORAGE_ERROR = 56
 NOT_LEADER_OR_FOLLOWER = 6  # of a partition that nobody leads since the start
 MARKER = ".kafka_cleanshutdown"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 RECORD_BYTES = 60_000
 NOW = 1_700_000_000_000
 # What happens only when a test asks for it.
