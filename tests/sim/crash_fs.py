@@ -165,9 +165,11 @@ class CrashFS:
         return found
 
     def _names(self, path: str) -> list[str]:
-        relative = os.path.relpath(path, self.root)
-        assert not relative.startswith(os.pardir), path
-        return [] if relative == os.curdir else relative.split(os.sep)
+        if path == self.root:
+            return []
+        root, relative = path[: len(self.root)], path[len(self.root) + 1 :]
+        assert root == self.root and path[len(root)] == os.sep and os.pardir not in relative, path
+        return relative.split(os.sep)
 
     def _folder(self, path: str) -> Folder:
         folder = self._find(path)
