@@ -20,6 +20,7 @@ class Stand:
         self.due_ms: int | None = due_ms
         self.then_ms: int | None = None  # when it is due next
         self.is_behind = False
+        self.stays_behind = False  # whatever a search has found
         self.has_uncounted = False
         self.has_failed = False
         self.log = self
@@ -36,7 +37,7 @@ class Stand:
             raise RuntimeError("out of order")
 
     def take(self, search: Stand, found: None) -> bool:
-        self.is_behind = False
+        self.is_behind = self.stays_behind
         return False
 
     def release_due(self) -> None:

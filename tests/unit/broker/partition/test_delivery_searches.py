@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.partition.delivery_searches import MAX_SEARCHES
+from broker.partition.delivery_searches import MAX_ATTEMPTS, MAX_SEARCHES
 from storage.errors import StorageFailure
 from tests.harness.delivery_stands import Stands
 from tests.harness.scheduled import E_MS, Scheduled
@@ -115,3 +115,13 @@ async def test_what_cannot_be_counted_is_left_out_and_keeps_nothing_from_being_s
     broker.pass_ms(1000 + E_MS)
     await until(lambda: broker.hosted.delivery_stats.lateness.count == counted + 600)
     await broker.close()
+
+
+async def test_a_log_that_is_never_known_is_let_alone_after_some_searches() -> None:
+    rig = Stands()
+    stand = rig.stand(50)
+    stand.is_behind = stand.stays_behind = True
+    rig.run_next()
+    await rig.searches_end()
+    assert rig.searched == ["t-0"] * MAX_ATTEMPTS and rig.deliveries.held_up == [stand]
+    await rig.deliveries.close()
