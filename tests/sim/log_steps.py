@@ -36,11 +36,11 @@ def end(life: Life) -> None:
 
 
 def end_of(life: Life, producer_id: int, *, is_abort: bool) -> None:
-    known = replay(life.model.appended).producers.get(producer_id)
+    epoch = life.next_of(producer_id)["producer_epoch"]  # the log may know one whose batches are gone
     marker = build_marker(
         is_abort=is_abort,
         producer_id=producer_id,
-        producer_epoch=(known.epoch if known is not None else 0) + (life.chance.random() < 0.2),
+        producer_epoch=epoch + (life.chance.random() < 0.2),
         coordinator_epoch=0,
         timestamp=life.clock.now,
     )
