@@ -15,7 +15,7 @@ from config.build import broker_config, network_config
 from config.consistency import check_cordoned, check_together
 from config.errors import InvalidConfig, invalid_value
 from config.key import HIDDEN, ConfigKey
-from config.keys import find_broker_key
+from config.keys import BROKER_KEYS, TOPIC_KEYS, find_broker_key
 from config.resolve import Resolver
 from config.sources import Layer, SourcedValue, from_environment, from_overrides, read_properties
 
@@ -70,7 +70,7 @@ def check(given: Layer, defaults: Layer = EMBEDDED) -> Loaded:
         if row is not None:
             _check_value(name, row, value)
         elif not name.startswith(_PLUGIN_PREFIXES):
-            warnings.append(f"Unknown configuration key {name} is ignored ({value.origin})")
+            warnings.append(f"Unknown configuration key {name} is ignored ({value.origin}){_hint(name)}")
         if name in _ONLY_WHILE_RUNNING:
             warnings.append(f"{name} can only be set while the broker runs and is ignored ({value.origin})")
     usable = {name: value for name, value in given.items() if name not in _ONLY_WHILE_RUNNING}
@@ -94,6 +94,17 @@ def check(given: Layer, defaults: Layer = EMBEDDED) -> Loaded:
             "controller.quorum.voters names several nodes, but in this version each node is a cluster of its own"
         )
     return Loaded(resolver, tuple(warnings))
+
+
+def _hint(name: str) -> str:
+    """Tell what may be meant by a key that no broker has; empty where nothing is like it."""
+    if (row := TOPIC_KEYS.get(name)) is not None:
+        own = f"; that of the broker is {row.synonyms[0].name}" if row.synonyms else ""
+        return f": it is a key of topics{own}"
+    from difflib import get_close_matches  # which only a mistake needs
+
+    near = get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.85)
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def _check_value(name: str, row: ConfigKey, value: SourcedValue) -> None:

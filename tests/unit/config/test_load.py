@@ -91,6 +91,16 @@ def test_one_warning_for_each_unknown_key():
     )
 
 
+def test_an_unknown_key_that_topics_have_or_that_is_nearly_one_is_told_as_such():
+    loaded = load(None, {}, ["delivery.mode=scheduled", "retention.ms=1000", "num.partition=3"])
+    assert loaded.warnings == (
+        "Unknown configuration key delivery.mode is ignored (--override): it is a key of topics",
+        "Unknown configuration key retention.ms is ignored (--override): it is a key of topics; "
+        "that of the broker is log.retention.ms",
+        "Unknown configuration key num.partition is ignored (--override): did you mean num.partitions?",
+    )
+
+
 def test_an_authorizer_that_is_not_there_is_warned_about():
     warnings = load(
         None, {}, ["authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"]
