@@ -173,6 +173,8 @@ class Schedule(NamedTuple):
     """Scheduled delivery, over all partitions that have it."""
 
     partition_count: int
+    holding_count: int
+    """Of these, how many hold something back."""
     pending_count: int
     next_ms: int | None
     released_count: int

@@ -99,7 +99,8 @@ def _schedule(schedule: Schedule | None, now_ms: int) -> Html | None:
     """Say what scheduled topics hold back; nothing where there are none."""
     if schedule is None:
         return None
-    held = f"{counted(schedule.pending_count, 'record')} held back in {counted(schedule.partition_count, 'partition')}"
+    partitions = f"{count(schedule.holding_count)} of {counted(schedule.partition_count, 'partition')}"
+    held = f"{counted(schedule.pending_count, 'record')} held back in {partitions}"
     if schedule.next_ms is not None:
         held += f", the next due in {wait(schedule.next_ms, now_ms)}"
     if schedule.mean_lateness_seconds is not None:

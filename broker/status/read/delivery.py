@@ -17,7 +17,7 @@ class Schedules:
     """Adds up what the partitions of a broker hold back."""
 
     def __init__(self) -> None:
-        self._partitions = self._pending = 0
+        self._partitions = self._holding = self._pending = 0
         self._next_ms: int | None = None
 
     def add(self, partition: Partition) -> int | None:
@@ -27,6 +27,7 @@ class Schedules:
             return None
         pending, due_ms = held
         self._partitions += 1
+        self._holding += pending > 0
         self._pending += pending
         if due_ms is not None and (self._next_ms is None or due_ms < self._next_ms):
             self._next_ms = due_ms
@@ -38,4 +39,4 @@ class Schedules:
             return None
         observed = stats.lateness.count
         lateness = stats.lateness.total / observed if observed else None
-        return Schedule(self._partitions, self._pending, self._next_ms, observed, lateness)
+        return Schedule(self._partitions, self._holding, self._pending, self._next_ms, observed, lateness)

@@ -52,12 +52,12 @@ async def test_what_scheduled_topics_hold_back_is_told_by_topic_partition_and_al
         bed.hosted.manager.get("later", number).append(bytes(due))
     inventory = await read_inventory(bed.parts)
     assert {row.name: row.pending_count for row in inventory.topics} == {"t": None, "later": 6}
-    assert inventory.schedule == Schedule(2, 6, NOW_MS + 5_000 + E_MS, 0, None)
+    assert inventory.schedule == Schedule(2, 2, 6, NOW_MS + 5_000 + E_MS, 0, None)
     rows = await read_topic(bed.parts, "later")
     assert [row[-2:] for row in rows or ()] == [(4, NOW_MS + 7_000 + E_MS), (2, NOW_MS + 5_000 + E_MS)]
     bed.hosted.timers.pass_ms(5_000 + E_MS)
     inventory = await read_inventory(bed.parts)
-    assert inventory.schedule == Schedule(2, 4, NOW_MS + 7_000 + E_MS, 1, 0.0)
+    assert inventory.schedule == Schedule(2, 1, 4, NOW_MS + 7_000 + E_MS, 1, 0.0)
     bed.hosted.lead("later", OTHER_ID, 1)
     assert (await read_inventory(bed.parts)).schedule is None
 
