@@ -1,6 +1,6 @@
 """Parsers of command lines in which a mistake is a line, not a page.
 
-Options are Kafka's own, and as in Kafka's tools any beginning of a name that is clear will do.
+Options are Kafka's own, and as in Kafka's tools their names are written out: `--delay 5` is not `--delay-ms 5`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     """A parser of one command."""
 
     def __init__(self, name: str, text: str, *, misuse_status: int = MISUSED_TOOL) -> None:
-        super().__init__(prog=f"odradek {name}", description=text, formatter_class=_Help)
+        super().__init__(prog=f"odradek {name}", description=text, formatter_class=_Help, allow_abbrev=False)
         self._misuse_status = misuse_status
         self.add_argument("--version", action="version", version=VERSION, help="print the version and exit")
 
