@@ -8,10 +8,12 @@ from collections.abc import Callable
 from broker.cli.errors import CommandError
 from broker.cli.options import whole_number
 from broker.client.client import Client
+from broker.client.errors import ClientError
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 LAST_TIMESTAMP_MS = (1 << 63) - 1
 MODE = "delivery.mode"
+MOST_AHEAD = "message.timestamp.after.max.ms"
 TOPIC_RESOURCE = 2
 
 
@@ -23,13 +25,17 @@ def clock_ahead(now_ms: Callable[[], int], delay_text: str) -> Callable[[], int]
     return lambda: min(now_ms() + delay_ms, LAST_TIMESTAMP_MS)
 
 
-def warn_if_shown_at_once(client: Client, topic: str) -> None:
-    """Say on standard error that a topic delays nothing, which is an easy mistake and shows nowhere else."""
+def warn_if_nothing_is_delayed(client: Client, topic: str) -> None:
+    """Say on standard error that a topic delays nothing: an easy mistake, which no refusal gives as its reason."""
     resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MODE])
-    response = client.ask(DescribeConfigsRequest(resources=[resource]))
+    try:
+        response = client.ask(DescribeConfigsRequest(resources=[resource]))
+    except ClientError:
+        return  # what became of the records is told all the same
     modes = [row.value for result in response.results if not result.error_code for row in result.configs]
     if modes != ["scheduled"]:
         print(
-            f"odradek: topic {topic} does not have {MODE}=scheduled, so its records are visible at once",
+            f"odradek: topic {topic} does not have {MODE}=scheduled, so its records are visible at once, "
+            f"or refused if they are further ahead than {MOST_AHEAD}",
             file=sys.stderr,
         )

@@ -14,7 +14,7 @@ import sys
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
 
-from broker.cli.delays import clock_ahead, warn_if_shown_at_once
+from broker.cli.delays import clock_ahead, warn_if_nothing_is_delayed
 from broker.cli.errors import CommandError
 from broker.cli.line_reader import LineReader, lines_of
 from broker.cli.online import add_connection_options, connected, read_property_file
@@ -51,8 +51,8 @@ def run(arguments: Sequence[str]) -> int:
     with connected(options, defaults, properties) as client:
         producer = Producer(client, options.topic, settings)
         _send(producer, reader, options)
-        if options.delay_ms is not None and producer.sent:
-            warn_if_shown_at_once(client, options.topic)
+        if options.delay_ms is not None:
+            warn_if_nothing_is_delayed(client, options.topic)
     if options.json:
         print_json({"topic": options.topic, "sent": producer.sent, "failed": producer.failed})
     if producer.failed:

@@ -28,7 +28,7 @@ from broker.client.partitioner import partition_of
 from broker.client.settings import FIRST_PAUSE_S
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest, TopicProduceData
 from protocol.records.builder import build_batch, build_pairs
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -121,6 +121,12 @@ class Batch:
             producer_epoch=epoch,
             base_sequence=self.sequence,
         )
+
+
+def _reason(row: PartitionProduceResponse) -> str:
+    """Join what the broker says of a batch and of the first record at fault, as far as it says anything."""
+    texts = [row.error_message, *(error.batch_index_error_message for error in row.record_errors[:1])]
+    return ": ".join(text for text in texts if text)
 
 
 def _after(sequence: int, count: int) -> int:
@@ -275,7 +281,7 @@ class Producer:
                 batch = batches.pop(row.index, None)
                 if batch is None:
                     continue
-                batch.code, batch.reason = row.error_code, row.error_message or ""
+                batch.code, batch.reason = row.error_code, _reason(row)
                 if row.error_code in (0, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                     self._done([batch])
                 else:

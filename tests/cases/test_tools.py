@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -121,6 +122,13 @@ def test_lines_with_keys_and_headers(bootstrap: str, topic: str, shared_broker: 
     assert found[0].headers == (("h", b"1"), ("i", None))
 
 
+def nothing_is_delayed(topic: str) -> str:
+    return (
+        f"odradek: topic {topic} does not have delivery.mode=scheduled, so its records are visible at once, "
+        "or refused if they are further ahead than message.timestamp.after.max.ms\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("delay", "is_stamped"),
     [
@@ -138,8 +146,7 @@ def test_lines_are_stamped_with_the_time_after_a_delay(
     before = int(time.time() * 1000)
     done = produce(bootstrap, b"a\nb\n", "--topic", topic, "--delay-ms", delay, "--batch-size", "1")
     after = int(time.time() * 1000)
-    warning = f"odradek: topic {topic} does not have delivery.mode=scheduled, so its records are visible at once\n"
-    assert (done.returncode, done.stderr.decode()) == (0, warning)
+    assert (done.returncode, done.stderr.decode()) == (0, nothing_is_delayed(topic))
     with RawClient((shared_broker.host, shared_broker.port)) as client:
         stamps = [
             parse_header(data, position).max_timestamp
@@ -148,6 +155,18 @@ def test_lines_are_stamped_with_the_time_after_a_delay(
         ]
     assert len(stamps) == 2, "a batch of one record has a time of its own"
     assert all(is_stamped(stamp, before, after) for stamp in stamps), stamps
+
+
+def test_a_delay_that_the_topic_refuses_is_explained(bootstrap: str, topic: str) -> None:
+    """By the record's own words in the answer, and by what the topic lacks."""
+    done = produce(bootstrap, b"a\n", "--topic", topic, "--delay-ms", "7200000")
+    hint, reason = done.stderr.decode().splitlines(keepends=True)
+    assert (done.returncode, hint) == (1, nothing_is_delayed(topic))
+    assert re.fullmatch(
+        r"odradek: 1 of 1 records were not sent: One or more records have been rejected due to invalid timestamp: "
+        r"Timestamp \d+ is out of range\. It should be within \[-?\d+, \d+\]\n",
+        reason,
+    )
 
 
 def test_a_topic_that_delays_needs_no_warning(bootstrap: str, topic: str) -> None:
