@@ -20,6 +20,7 @@ from config.views import LONG_MAX
 from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptIndex, InvalidTimestamp
+from storage.log.delivery_times import in_words, warn_of_expired
 from storage.log.guard import guarded
 from storage.log.lateness_count import LatenessCount, Released
 from storage.log.pending_search import Found, PendingSearch
@@ -39,6 +40,8 @@ What is jumped over is counted afterwards, by a LatenessCount.
 """
 MAX_UNCOUNTED: Final = 1024
 """So many releases of a log wait at most to be counted; what comes while nobody gets to it is left out."""
+WARNING_INTERVAL_MS: Final = 3_600_000
+"""Between two warnings that a partition was sent what retention takes at once."""
 _NOTHING_SEEN: Final = LONG_MAX
 FEW_STEPS: Final = 16
 """What each of those gets whose budget is used up: a read, and some headers."""
@@ -66,6 +69,7 @@ class Delivery:
         "_counted_offset",
         "_held_since_ms",
         "_largest_timestamp",
+        "_next_warning_ms",
         "_seen_limit",
         "_state",
         "_uncounted",
@@ -86,6 +90,7 @@ class Delivery:
         self._counted_offset = 0  # what an advance has passed below it is in the statistics
         self._uncounted: list[Released] = []  # what was released without a look at each batch
         self._largest_timestamp: int | None = None  # of the whole log; None while nobody has looked
+        self._next_warning_ms = 0  # before then, of what is too old, none is given
         self.has_failed = False  # the last look at the log, which is said once until one succeeds
 
     @property
@@ -336,8 +341,8 @@ class Delivery:
         max_delay_ms = config.delivery_max_delay_ms
         if 0 <= max_delay_ms < max_timestamp - now_ms:
             raise InvalidTimestamp(
-                f"The batch is to be delivered at {max_timestamp}, which is {max_timestamp - now_ms} ms from now; "
-                f"delivery.max.delay.ms allows {max_delay_ms} ms"
+                f"The batch is to be delivered at {in_words(max_timestamp)}, which is {max_timestamp - now_ms} ms "
+                f"from now; delivery.max.delay.ms allows {max_delay_ms} ms"
             )
         if config.delivery_schedule_monotonic:
             largest = self._largest_timestamp
@@ -345,9 +350,18 @@ class Delivery:
                 largest = self._largest_timestamp = guarded(self._state, "look for the last time in", self._largest)
             if largest > max_timestamp:
                 raise InvalidTimestamp(
-                    f"The batch is to be delivered at {max_timestamp}, before one in the log that is to be delivered "
-                    f"at {largest}; delivery.schedule.monotonic forbids that"
+                    f"The batch is to be delivered at {in_words(max_timestamp)}, before one in the log that is to be "
+                    f"delivered at {in_words(largest)}; delivery.schedule.monotonic forbids that"
                 )
+        if 0 <= config.retention_ms < now_ms - max_timestamp:
+            self._note_expired(max_timestamp, now_ms)
+
+    def _note_expired(self, max_timestamp: int, now_ms: int) -> None:
+        """Say now and then that a batch is older than retention allows; one without a time is not meant."""
+        config = self._state.config
+        if max_timestamp >= 0 and config.is_delete and now_ms >= self._next_warning_ms:
+            self._next_warning_ms = now_ms + WARNING_INTERVAL_MS
+            warn_of_expired(self._state.tp, max_timestamp, config.retention_ms)
 
     def learn_order(self) -> None:
         """Look for the largest timestamp before an append asks, where the order counts; what fails is left to that.

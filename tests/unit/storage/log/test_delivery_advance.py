@@ -242,6 +242,7 @@ def test_a_time_index_from_1970_is_believed(scheduled, reopened, caplog):
     log = scheduled(segment_bytes=3 * SIZE)
     fill(log, [0] * 7)
     log = reopened(log, segment_bytes=3 * SIZE)
+    caplog.clear()
     log.delivery.advance(NOW)
     assert known(log) == (7, None)
     assert not caplog.messages

@@ -13,6 +13,7 @@ from storage.errors import (
     RecordListTooLarge,
     StorageFailure,
 )
+from storage.log.delivery import WARNING_INTERVAL_MS
 from storage.types import AppendOrigin
 from tests.harness import batches
 from tests.harness.batches import Record
@@ -252,3 +253,50 @@ def test_an_immediate_log_has_neither_gates_nor_a_watermark(open_log):
     append(log, timestamp=LONG_MAX)
     append(log, timestamp=NOW)
     assert log.delivery is None and log.released_end_offset == 2
+
+
+def warnings_of(caplog) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_time_in_seconds_is_accepted_and_warned_of_once_an_hour(scheduled, clock, caplog):
+    log = scheduled(retention_ms=86_400_000)
+    seconds = 1_796_760_716
+    append(log, timestamp=seconds)
+    append(log, timestamp=5000)
+    [line] = warnings_of(caplog)
+    assert f"partition={log.tp} time={seconds} (1970-01-21 19:06:00 UTC) retention_ms=86400000" in line
+    assert "in seconds" in line
+    clock.now += WARNING_INTERVAL_MS - 1
+    append(log, timestamp=seconds)
+    assert len(warnings_of(caplog)) == 1
+    clock.now += 1
+    append(log, timestamp=5000)
+    assert len(warnings_of(caplog)) == 2 and "time=5000 (1970-01-01 00:00:05 UTC)" in warnings_of(caplog)[1]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "options"),
+    [
+        (-1, {"retention_ms": 1000}),
+        (NOW - 1000, {"retention_ms": 1000}),
+        (0, {"retention_ms": -1}),
+        (0, {"retention_ms": 1000, "cleanup_policy": frozenset[str]()}),
+    ],
+    ids=["no time", "young enough", "no limit", "no deletion"],
+)
+def test_what_retention_leaves_for_now_is_not_warned_of(scheduled, caplog, timestamp, options):
+    append(scheduled(**options), timestamp=timestamp)
+    assert not warnings_of(caplog)
+
+
+def test_refusals_tell_the_time_as_a_date_where_there_is_one(scheduled):
+    log = scheduled(delivery_max_delay_ms=1000, delivery_schedule_monotonic=True)
+    with pytest.raises(InvalidTimestamp, match=r"at 1796760716185 \(2026-12-08 20:11:56 UTC\), which is \d+ ms from"):
+        append(log, timestamp=1796760716185)
+    for far in (253_402_300_800_000, LONG_MAX):
+        with pytest.raises(InvalidTimestamp, match=rf"at {far}, which is"):
+            append(log, timestamp=far)
+    append(log, timestamp=NOW)
+    with pytest.raises(InvalidTimestamp, match=rf"at -1, before one .* at {NOW} \(\d+-\d+-\d+ \d+:\d+:\d+ UTC\); "):
+        append(log, timestamp=-1)

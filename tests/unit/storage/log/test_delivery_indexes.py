@@ -119,6 +119,7 @@ def test_an_index_that_is_right_is_believed_whatever_the_order_of_the_times(sche
     log = filled(scheduled, timestamps)
     log.close()
     log = scheduled(clean=True, high_watermark=log.high_watermark, segment_bytes=PER_SEGMENT * SIZE)
+    caplog.clear()
     assert log.delivery.advance(LATER + E)
     assert known(log) == (PER_SEGMENT + 1, None)
     assert not caplog.messages
