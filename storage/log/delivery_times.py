@@ -23,7 +23,7 @@ def in_words(time_ms: int) -> str:
 def warn_of_expired(tp: TopicPartition, time_ms: int, retention_ms: int) -> None:
     """Say that a client has sent a batch that retention takes at once, and why that may be."""
     logger.warning(
-        "records whose time is so long past are deleted soon, read or not: retention counts from it; was it sent in "
+        "records whose time is so long past may be deleted soon, read or not: retention counts from it; was it sent in "
         "seconds, or as a delay, instead of in milliseconds since 1970? partition=%s time=%s retention_ms=%d",
         tp,
         in_words(time_ms),
