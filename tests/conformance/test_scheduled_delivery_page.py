@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -73,6 +74,12 @@ class Running:
         assert self._process.wait(TIMEOUT_S) == 1
         return self._said()
 
+    def interrupted(self) -> str:
+        """End it as Ctrl-C does, and return what it says of that."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(TIMEOUT_S)
+        return self._said()
+
     def _said(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode()
@@ -93,7 +100,8 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         is_java = name.endswith(".java")
         options = (*java.TOOL_OPTIONS, *java.QUIET)
         command = java.command_line(name, *arguments, jvm_options=options) if is_java else [sys.executable, name]
-        running.append(Running(command if is_java else [*command, *arguments], tmp_path))
+        as_in_a_terminal = ("env", "--default-signal=INT")  # what runs behind a shell ignores it, and so would these
+        running.append(Running([*as_in_a_terminal, *command, *([] if is_java else arguments)], tmp_path))
         return running[-1]
 
     yield start
@@ -139,11 +147,14 @@ def send(broker: BrokerProcess, *orders: str) -> float:
     return sent_s
 
 
+def members(admin: KafkaAdminClient, group: str) -> list[MemberToRemove]:
+    return [MemberToRemove(member["member_id"]) for member in admin.describe_groups([group])[group]["members"]]
+
+
 def expel(broker: BrokerProcess, group: str) -> None:
-    """Take a member that has not left out of its group, which would wait for it for the time of a session."""
+    """Take a member that was killed out of its group, which would wait for it for the time of a session."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    members = admin.describe_groups([group])[group]["members"]
-    admin.remove_group_members(group, [MemberToRemove(member["member_id"]) for member in members])
+    admin.remove_group_members(group, members(admin, group))
     admin.close()
 
 
@@ -235,7 +246,6 @@ def test_a_worker_whose_next_try_is_refused_ends_and_what_it_read_comes_again(
     assert "delivery.max.delay.ms allows 0 ms" in worker.failure()
     assert not stored(broker, "orders.retry.1") and not stored(broker, "orders.dead")
     cli.run("configs", "--alter", *topic, "--delete-config", "delivery.max.delay.ms", bootstrap=broker.bootstrap)
-    expel(broker, "orders-worker")
     run(name_of("retry", language), broker.bootstrap, "0.3").until("fails=1 is done with attempt 2")
 
 
@@ -249,6 +259,26 @@ def test_an_order_that_is_not_paid_in_time_is_cancelled(
     for row in stored(broker, "orders.due"):
         [decided_s] = [time_s for line, time_s in came.items() if line.startswith(row.record.key.decode())]
         assert row.due_ms / 1000 + MARGIN_S <= decided_s
+
+
+@pytest.mark.parametrize("language", [PYTHON, JAVA])
+@pytest.mark.parametrize(
+    ("example", "group", "lines"), [("retry", "orders-worker", 1), ("deadline", "orders-deadlines", 2)]
+)
+def test_what_is_interrupted_leaves_its_group_and_ends_without_a_word(
+    broker_factory: BrokerFactory, run: Callable[..., Running], language: str, example: str, group: str, lines: int
+) -> None:
+    """Otherwise its partitions would stand still for the time of a session."""
+    broker = broker_factory()
+    running = run(name_of(example, language), broker.bootstrap, "0.3")
+    if example == "retry":
+        send(broker, "fails=0")
+    running.lines(lines)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    assert len(members(admin, group)) == 1
+    said = running.interrupted()
+    assert (said, members(admin, group)) == ("", [])
+    admin.close()
 
 
 def test_a_test_need_not_wait(tmp_path: Path) -> None:
