@@ -80,12 +80,12 @@ def test_groups_have_the_state_and_lag_that_the_admin_api_tells(
 
 def test_what_a_scheduled_topic_holds_back_is_told_where_topics_are(browser: Chromium, url: str) -> None:
     browser.open(url)
-    said = f"Scheduled delivery: {HELD_BACK} records held back in 2 partitions, the next due in 59 min "
-    assert text(browser, "#scheduled").startswith(said)
+    said = rf"Scheduled delivery: {HELD_BACK} records held back in 1 of 2 partitions, the next due in [1-5]?\d min "
+    assert re.match(said, text(browser, "#scheduled"))
     browser.open(f"{url}/topics/{SCHEDULED}")
     rows = table(browser, "partitions")
     assert {number: row["Held back"] for number, row in rows.items()} == {"0": str(HELD_BACK), "1": "0"}
-    assert rows["0"]["Next in"].startswith("59") and rows["1"]["Next in"] == "\u2013"
+    assert re.match(r"[1-5]?\d min ", rows["0"]["Next in"]) and rows["1"]["Next in"] == "\u2013"
 
 
 def test_a_group_with_a_hostile_name_is_text(browser: Chromium, url: str) -> None:
