@@ -85,7 +85,7 @@ def test_what_a_scheduled_topic_holds_back_is_told_where_topics_are(browser: Chr
     browser.open(f"{url}/topics/{SCHEDULED}")
     rows = table(browser, "partitions")
     assert {number: row["Held back"] for number, row in rows.items()} == {"0": str(HELD_BACK), "1": "0"}
-    assert re.match(r"[1-5]?\d min ", rows["0"]["Next in"]) and rows["1"]["Next in"] == "\u2013"
+    assert re.match(r"[1-5]?\d\smin\s", rows["0"]["Next in"]) and rows["1"]["Next in"] == "\u2013"
 
 
 def test_a_group_with_a_hostile_name_is_text(browser: Chromium, url: str) -> None:
