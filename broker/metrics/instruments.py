@@ -38,6 +38,11 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
+    def observe_many(self, value: float, count: int) -> None:
+        """Count so many observations of one value."""
+        self.counts[bisect_left(self.bounds, value)] += count
+        self.total += value * count
+
     def add(self, other: Histogram) -> None:
         """Add another one's, with the same bounds."""
         self.counts = [one + another for one, another in zip(self.counts, other.counts, strict=True)]
@@ -147,8 +152,7 @@ class DeliveryStats:
 
     def observe_many(self, lateness_ms: int, count: int) -> None:
         """Count so many."""
-        self.lateness.counts[bisect_left(self.lateness.bounds, lateness_ms / 1000)] += count
-        self.lateness.total += lateness_ms / 1000 * count
+        self.lateness.observe_many(lateness_ms / 1000, count)
 
 
 class BrokerStats:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 CLASSPATH_FILE = Path(__file__).resolve().parents[2] / "build" / "jvm-classpath.txt"
 # Kafka's classes as a JVM has them once they are loaded and checked; `make jvm` makes it, see harness.java_archive.
@@ -98,3 +99,14 @@ def _compiled(source: Path) -> Path:
             with contextlib.suppress(OSError):  # another worker was quicker
                 fresh.rename(directory)
     return directory
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a JVM that ends with its input."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -78,13 +78,7 @@ class ToolHost:
 
     def close(self) -> None:
         """End the JVM."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        java.end(self._process)
 
 
 @functools.cache
